@@ -1,6 +1,10 @@
 """Constants: every element type as OpenVINO stores it, and what is wrong with a Const."""
 
+import gc
+import os
+import pickle
 import threading
+from pathlib import Path
 
 import numpy as np
 import openvino as ov
@@ -9,7 +13,7 @@ from openvino import opset13
 
 from irrun.check.validate import validate
 from irrun.ir.reader import read, read_model
-from irrun.ir.weights import MIN_AHEAD, Weights
+from irrun.ir.weights import MIN_AHEAD, Weights, WeightsError
 from irrun.spec.dtypes import CODES, ELEMENT_TYPES, NF4, numpy_dtype
 
 NUMBERS = sorted(ELEMENT_TYPES.keys() - {"dynamic", "string"})
@@ -243,3 +247,28 @@ def test_bytes_that_are_no_booleans_are_told(tmp_path):
     assert found.message == "the constant has 2 of 6 bytes that are neither 0 nor 1, the first at [0, 2]"
     path.with_suffix(".bin").write_bytes(bytes([0, 1, 1, 1, 1, 0]))
     assert validate(path).diagnostics == []
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="needs to know which descriptors there are")
+def test_a_descriptor_that_others_have_closed(tmp_path):
+    path = tmp_path / "model.bin"
+    path.write_bytes(b"12345678")
+    weights = Weights(path)
+    others = tmp_path / "others"
+    others.write_bytes(b"87654321")
+    (number,) = (int(link.name) for link in Path("/proc/self/fd").iterdir() if link.resolve() == path)
+    os.close(number)
+    own = os.open(others, os.O_RDONLY)
+    assert own == number, "what is opened next has its number"
+    assert not weights.changed
+    assert weights.head() == b"12345678"
+    del weights
+    gc.collect()
+    assert os.read(own, 8) == b"87654321"
+    os.close(own)
+
+
+def test_errors_of_weights_go_to_other_processes():
+    error = WeightsError("E502", "message", "offset", "help", 3)
+    other = pickle.loads(pickle.dumps(error))
+    assert (str(other), vars(other)) == (str(error), vars(error))

@@ -21,7 +21,7 @@ from functools import lru_cache
 from itertools import pairwise
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -83,6 +83,40 @@ class WeightsError(ValueError):
     ) -> None:
         super().__init__(message)
         self.code, self.attribute, self.help, self.missing = code, attribute, help, missing
+
+    def __reduce__(self) -> tuple[type[WeightsError], tuple[Any, ...]]:
+        return type(self), (self.code, *self.args, self.attribute, self.help, self.missing)
+
+
+class _File:
+    """A descriptor that is closed with this object. Others may have closed it, as what becomes a daemon does, and have
+    opened something of their own by its `number` since."""
+
+    def __init__(self, number: int) -> None:
+        self.number, self.identity = number, _identity(os.fstat(number))
+        self.close = weakref.finalize(self, _close, number, self.identity)
+
+    @property
+    def status(self) -> os.stat_result | None:
+        """What the system says of the file; None where the descriptor is not ours any more."""
+        return _status(self.number, self.identity)
+
+
+def _identity(status: os.stat_result) -> tuple[int, int]:
+    return status.st_dev, status.st_ino
+
+
+def _status(number: int, identity: tuple[int, int]) -> os.stat_result | None:
+    try:
+        status = os.fstat(number)
+    except OSError:
+        return None
+    return status if _identity(status) == identity else None
+
+
+def _close(number: int, identity: tuple[int, int]) -> None:
+    if _status(number, identity) is not None:
+        os.close(number)
 
 
 class Blob(NamedTuple):
@@ -194,7 +228,7 @@ class Weights:
         self._added: list[bytes] = []
         self._starts: list[int] = []
         self._known: dict[bytes, int] = {}
-        self._file: int | None = None
+        self._file: _File | None = None
         self._time = 0
         self._bytes: mmap.mmap | None = None
         self._checked: dict[Layer, Blob] = {}
@@ -220,7 +254,7 @@ class Weights:
     def close(self) -> None:
         """Give up the file and its map; while arrays still look into it, that goes with the last of them."""
         if self._file is not None:
-            self._close()
+            self._file.close()
             self._file = None
         if self._bytes is not None:
             with suppress(BufferError):
@@ -230,10 +264,16 @@ class Weights:
     @property
     def changed(self) -> bool:
         """Whether the file is another one than when it was checked: shorter, longer, or written to."""
-        if self._file is None:
+        if self._file is None or self.path is None:
             return False
-        status = os.fstat(self._file)
-        return (status.st_size, status.st_mtime_ns) != (self.stored, self._time)
+        status = self._file.status
+        if status is None:
+            try:
+                self._opened(self.path)
+            except OSError:  # it cannot be told of what is mapped, which stays as long as nobody writes to it
+                return self._bytes is None
+            status = self._file.status
+        return status is None or (status.st_size, status.st_mtime_ns) != (self.stored, self._time)
 
     @property
     def size(self) -> int | None:
@@ -262,8 +302,7 @@ class Weights:
         other = Weights(None, self.content)
         other.path, other.stored, other._time = self.path, self.stored, self._time
         if self._file is not None:
-            other._file = os.dup(self._file)
-            other._close = weakref.finalize(other, os.close, other._file)
+            other._file = _File(os.dup(self._opened(self.path)) if self.path else -1)
         other._added, other._starts, other._known = [*self._added], [*self._starts], {**self._known}
         return other
 
@@ -451,15 +490,18 @@ class Weights:
 
     def _opened(self, path: Path) -> int:
         """The descriptor of the file, which stays the same whatever takes its place. Raises OSError."""
-        if self._file is None:
+        if self._file is None or self._file.status is None:
             if not stat.S_ISREG(path.stat().st_mode):
                 raise OSError("not a regular file")
-            file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-            self._close = weakref.finalize(self, os.close, file)
-            if not stat.S_ISREG(os.fstat(file).st_mode):  # it took the place of the one before
+            file = _File(os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)))
+            if file.status is None or not stat.S_ISREG(file.status.st_mode):  # it took the place of the one before
                 raise OSError("not a regular file")
+            if self._file is not None and file.identity != self._file.identity:
+                raise OSError("another file has its place")
+            if self._file is not None:
+                self._file.close.detach()  # the new one may have the number of the old one
             self._file = file
-        return self._file
+        return self._file.number
 
     def _read(self, offset: int, size: int) -> bytes:
         """Bytes of the file. Raises WeightsError where they are not there any more."""

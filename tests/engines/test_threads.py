@@ -115,7 +115,7 @@ class Interruption(BaseException):
 
 
 def interrupted(call, number):
-    """Make a call with one interruption where Python looks for signals, at the place of a number; whether there is one."""
+    """Make a call that is interrupted at the `number`-th place where it can be; whether there is such a place."""
     left = number
 
     def look(frame, event, _):
