@@ -1,4 +1,4 @@
-"""The contract between a plan and an engine: what is to be computed, and how the engine says that it can."""
+"""The contract between a program and an engine: what is to be computed, and how the engine says that it can."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.body import Body
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.op import Array, Tensor, Violation, results_of
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
@@ -117,8 +117,7 @@ class _Layer:
             if self._branches is None:
                 for body in self._running.values():
                     body.end()
-        given = results if isinstance(results, tuple | list) else (results,)
-        found = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
+        found = [made if isinstance(made, np.ndarray) else np.asarray(made) for made in results_of(results)]
         if self._variadic and len(found) < len(instruction.outputs):
             layer = instruction.layer
             message = f"{self._op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"

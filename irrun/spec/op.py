@@ -50,6 +50,12 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
+OPSETS = range(1, 18)
+"""The operation sets that there are, by number."""
+
+LATEST_FULL = 16
+"""The newest of them that holds what the ones before it hold; opset17 has a few ops of its own alone."""
+
 PARTS = {"suppress", "suppress_rotated", "decays", "fade", "pool", "spell"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
@@ -514,7 +520,7 @@ class Op:
     def __post_init__(self) -> None:
         self.type, _, version = self.name.rpartition("-")
         self.version = int(version)
-        self.held_by = frozenset(range(self.version, 17)) if self.opsets is None else self.opsets
+        self.held_by = frozenset(range(self.version, LATEST_FULL + 1)) if self.opsets is None else self.opsets
         self.__doc__ = inspect.cleandoc(self.doc or self.kernel.__doc__ or "")
         self.variadic = bool(self.inputs) and self.inputs[-1].variadic
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
@@ -638,9 +644,9 @@ class Op:
             ),
             **attrs,
         )
-        given = results if isinstance(results, tuple | list) else (results,)
         typed = [
-            result.astype(numpy_dtype(output.type)) for result, output in zip(given, inferred.outputs, strict=True)
+            result.astype(numpy_dtype(output.type))
+            for result, output in zip(results_of(results), inferred.outputs, strict=True)
         ]
         return tuple(typed) if isinstance(results, tuple | list) else typed[0]
 
@@ -861,6 +867,11 @@ class Folded(NamedTuple):
 
     op: Op
     when: Callable[[Sequence[Source]], bool]
+
+
+def results_of(made: Any) -> Sequence[Any]:
+    """What a kernel gives, one by one: several are a tuple or a list."""
+    return made if isinstance(made, tuple | list) else (made,)
 
 
 def _are_constant(inputs: Sequence[Source]) -> bool:
