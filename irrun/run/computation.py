@@ -19,7 +19,7 @@ from irrun.run.program import Branches, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.body import Body
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor, Violation, results_of
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
@@ -133,7 +133,7 @@ class _Layer:
         """Hold what a custom op gives against its declaration, as nobody else has tried it. Raises ExecutionError."""
         outputs = self._rule.ask(arrays, self._inferred).outputs if self._asks else self._outputs
         for port, (array, tensor) in enumerate(zip(found, outputs, strict=False)):
-            numbers = tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic")
+            numbers = tensor.numeric and tensor.type != "dynamic"
             if (numbers and array.dtype != numpy_dtype(tensor.type)) or (tensor.static and array.shape != tensor.shape):
                 layer = self._instruction.layer
                 given, declared = array.dtype.name + shape_text(array.shape), tensor.type + shape_text(tensor.shape)

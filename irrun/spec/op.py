@@ -252,6 +252,11 @@ class Tensor:
         return self.shape is not None and Dim not in map(type, self.shape)
 
     @property
+    def numeric(self) -> bool:
+        """Whether its elements are numbers or booleans, as far as the type is known before the run."""
+        return self.type in ELEMENT_TYPES and self.type != "string"
+
+    @property
     def known(self) -> bool:
         """Whether the value is known exactly."""
         content = self.content
