@@ -11,7 +11,7 @@ from ir_builder import Model
 import irrun
 from irrun.diagnostics import ExecutionError
 from irrun.interruption import hand_on
-from irrun.run.passes.assignment import compile_work
+from irrun.run.compiling import compile_work
 from irrun.spec import FLOAT, Array, Input, Output, op
 from irrun.spec.registry import registry
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import openvino
 
-from irrun.spec.registry import OPSETS, registry
+from irrun.spec.op import OPSETS
+from irrun.spec.registry import registry
 
 HEADERS = Path(openvino.__file__).parent / "include" / "openvino" / "opsets"
 ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)(?:::\w+)?\)", re.MULTILINE)

@@ -13,7 +13,7 @@ from irrun.interruption import hand_on
 from irrun.ir.naming import MAX_INVENTED
 from irrun.spec.dims import Dim, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import INTEGER, Array, Op, Tensor
+from irrun.spec.op import INTEGER, Array, Op, Tensor, results_of
 from irrun.spec.pending import Pending
 from irrun.spec.sizes import Sizes, quiet
 from irrun.spec.traits import Converting
@@ -165,8 +165,7 @@ class _Work:
             return None
         try:
             with quiet(*(array for array in arrays if array is not None)):
-                results = self._kernel(*arrays)
-            results = results if isinstance(results, tuple | list) else (results,)
+                results = results_of(self._kernel(*arrays))
             return [_valued(tensor, result) for tensor, result in zip(self._outputs, results, strict=True)]
         except Exception as error:  # a question about an unknown dimension, or a failure that the run reports better
             hand_on(error)

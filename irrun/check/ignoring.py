@@ -21,7 +21,7 @@ from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.body import Body
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
-from irrun.spec.op import FLOAT, INTEGER, PARTS, Array, Bound, Doubt, Inferred, Op, Tensor, Violation
+from irrun.spec.op import FLOAT, INTEGER, PARTS, Array, Bound, Doubt, Inferred, Op, Tensor, Violation, results_of
 from irrun.spec.patterns import shape_text
 
 IGNORABLE = ("E303", "E304", "E305", "E401")
@@ -148,7 +148,7 @@ def _computing(op: Op, outputs: Sequence[Tensor]) -> Callable[..., Any]:
         except Exception as error:
             hand_on(error)
             raise _refused(op, arrays, attrs, error) from error
-        made = results if isinstance(results, tuple | list) else (results,)
+        made = results_of(results)
         if len(made) < len(outputs):
             raise Violation("E302", f"its kernel gives {len(made)} outputs, expected {len(outputs)}")
         return tuple(

@@ -9,7 +9,7 @@ from irrun.check.foreign import foreign_op
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_span
-from irrun.spec.op import Op
+from irrun.spec.op import OPSETS, Op
 from irrun.spec.registry import SPELLINGS, opset_number, registry
 from irrun.spelling import close_matches
 
@@ -51,7 +51,7 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
         hint = "the file was dumped while a device compiled it; OpenVINO cannot read it back, so use the original IR"
     elif versions and opset_number(layer.version) is None:
         message = f"`{layer.version}` is not an operation set that the reader knows"
-        hint = "write opset1 to opset17; custom ops come from --ops FILE"
+        hint = f"write opset{OPSETS[0]} to opset{OPSETS[-1]}; custom ops come from --ops FILE"
     elif versions:
         held = sorted(number for op in versions for number in known.opsets(op))
         message = f"{layer.version} does not contain {layer.type}"

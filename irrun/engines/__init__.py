@@ -1,4 +1,4 @@
-"""What computes quickly: engines that take over steps of a plan from the ops' own kernels, which stay the reference."""
+"""What computes quickly: engines that take over instructions from the ops' own kernels, which stay the reference."""
 
 from __future__ import annotations
 

@@ -24,8 +24,8 @@ PRODUCTS = frozenset(
 """Works that may be of codes, and of constant weights."""
 
 OFF_A_LEVEL = 2.0**-22
-"""How far from a whole number, for each of the levels, the place of zero may be that comes of limits which were rounded
-to f32. What lies farther is another grid: sums of products would pile up the difference."""
+"""Tolerance, per level, of the distance of zero's place from a whole number: limits are rounded to f32. What lies
+farther is another grid: sums of products would pile up the difference."""
 
 
 class Grid(NamedTuple):

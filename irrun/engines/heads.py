@@ -24,15 +24,17 @@ LEAST_SCORES = 1 << 15
 """Scores for which it pays to load what compiles code."""
 
 
+def is_openable(work: Work) -> bool:
+    """Whether a work is attention that calls for any sizes take: of f32, not causal, without a sink."""
+    mask = work.optional(3)
+    return _is_plain(work) and not work.attrs["causal"] and (mask is None or mask.type in ("f32", "boolean"))
+
+
 def is_streamed(work: Work) -> bool:
     """Whether a work is attention of f32 for which there is code of our own that never has more than a few scores."""
-    if work.name != "ScaledDotProductAttention-13" or work.posts:
+    if work.name != "ScaledDotProductAttention-13" or not _is_plain(work):
         return False
-    (query, key, value), output = work.required(3), work.outputs[0]
-    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
-    if sink is not None or any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
-        return False
-    mask = mask_of(work)
+    (query, key, value), output, mask = work.required(3), work.outputs[0], mask_of(work)
     if mask is not None and (mask.type not in ("f32", "boolean") or not (mask.value is not None or _is_dense(mask))):
         return False
     if mask is not None and mask.shape[-1] != key.shape[-2]:  # one number for all keys of a row
@@ -96,6 +98,13 @@ def heads_inside(result: Operand) -> tuple[int, ...]:
         return dense_strides(shape, item)
     moved = dense_strides((shape[0], shape[2], shape[1], shape[3]), item)
     return moved[0], moved[2], moved[1], moved[3]
+
+
+def _is_plain(work: Work) -> bool:
+    """Whether an attention is of f32 alone, but for its mask, without a sink and posts."""
+    numbers = (*work.required(3), work.optional(4), *work.outputs[:1])
+    floats = all(own is None or own.type == "f32" for own in numbers)
+    return floats and work.optional(5) is None and not work.posts
 
 
 def _is_dense(operand: Operand) -> bool:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.work import Arrays, Call, Work
-from irrun.spec.op import Array, Op
+from irrun.spec.op import Array, Op, results_of
 from irrun.spec.registry import registry
 
 
@@ -31,8 +31,3 @@ def write_results(kernel: Any, inputs: Arrays, outputs: Sequence[Array]) -> None
     """Have a kernel compute, and its first results where they are wanted."""
     for output, result in zip(outputs, results_of(kernel(*inputs)), strict=False):
         np.copyto(output, result)
-
-
-def results_of(results: Any) -> list[Array]:
-    """What a kernel gives, as arrays."""
-    return [np.asarray(result) for result in (results if isinstance(results, tuple) else (results,))]

@@ -1,4 +1,4 @@
-"""The contract between a plan and an engine: what is to be computed, and how the engine says that it can."""
+"""The contract between a program and an engine: what is to be computed, and how the engine says that it can."""
 
 from __future__ import annotations
 
@@ -188,33 +188,31 @@ Arrays = Sequence[Any]
 
 @dataclass(slots=True, eq=False)
 class Compiled:
-    """A work that an engine has prepared. It is shared by threads; what it binds is used by one at a time.
-
-    `bind(inputs, outputs, scratch)` is given the arrays that will be read and written in every call: inputs with the
-    strides of their operands, outputs in C order or in the layout that they are given, all aligned to 64 bytes unless
-    constant or a view; `scratch` is memory of `scratch` bytes for use within a call, None for 0. Outputs never share
-    memory with inputs. Arrays that lie otherwise raise ValueError.
-
-    `wants` are the layouts that inputs must come in where they are not in it already (None: in C order), `gives` those
-    that outputs come in, both by number. `taken` are the constant inputs that are not read any more, `coded` those of
-    which the codes are read; of these `wants` has the layout then. What is `doubtful` may give NaN for what is
-    infinite: where a result is not finite, it is computed again by others. `again` compiles a work that is the same but
-    for what its weights hold, constants that `signature` leaves out, in less time; what is `shared` serves as it is.
-
-    What `judging` binds, as `bind` does, looks at the data while it computes. It says False where the op's rule may
-    have something to say of them, or where it is not made for them: then the rule is asked, and `bind`'s call made.
-    """
+    """A work that an engine has prepared. It is shared by threads; what it binds is used by one at a time."""
 
     bind: Callable[[Arrays, Sequence[Array], Any], Call]
+    """Given `(inputs, outputs, scratch)`, the arrays that every call will read and write: inputs with the strides of
+    their operands, outputs in C order or in the layout that they are given, all aligned to 64 bytes unless constant or
+    a view. Outputs never share memory with inputs. Arrays that lie otherwise raise ValueError."""
     scratch: int = 0
+    """Bytes of memory for use within a call; for 0 `bind` is given None."""
     wants: dict[int, Layout | None] = field(default_factory=dict)
+    """Layouts that inputs must come in where they are not in it already, by number; None is C order."""
     gives: dict[int, Layout] = field(default_factory=dict)
+    """Layouts that outputs come in, by number."""
     taken: frozenset[int] = frozenset()
+    """Constant inputs that are not read any more."""
     doubtful: bool = False
+    """It may give NaN for what is infinite: where a result is not finite, others compute it again."""
     coded: frozenset[int] = frozenset()
+    """Inputs of which the codes are read; of these `wants` has the layout."""
     again: Callable[[Work], Compiled] | None = None
+    """Compiles, in less time, a work that differs in what its weights hold, constants that `signature` leaves out."""
     shared: bool = False
+    """It serves such works as it is."""
     judging: Callable[[Arrays, Sequence[Array], Any], Judging] | None = None
+    """Binds as `bind` does a call that looks at the data while it computes. It says False where the op's rule may have
+    something to say of them, or where it is not made for them: then the rule is asked, and `bind`'s call made."""
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]

@@ -26,7 +26,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.records import NamedTuple
-from irrun.spec.attributes import WHOLE
+from irrun.spec.attributes import MAX_RANK, WHOLE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.pending import Array as Array
 from irrun.spelling import blank_help
@@ -39,9 +39,6 @@ Content = bytes | bytearray | memoryview | mmap.mmap
 
 MAX_BYTES = 2**62
 """Of an array, were each element 8 bytes wide: numpy's own limit is 2**63."""
-
-MAX_RANK = 64
-"""numpy's own limit."""
 
 MAX_STRINGS = 2**22
 """In one array."""

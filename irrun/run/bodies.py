@@ -3,47 +3,107 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING
 
 from irrun.ir.graph import Layer
-from irrun.run.memory import MAX_TINY, refusal
+from irrun.run.memory import MAX_TINY, refusal, tensor_bytes
 from irrun.run.program import Program
 from irrun.run.session import Run
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
+    from irrun.run.frame import Frame
     from irrun.run.memory import Meter
+    from irrun.run.preparation import Block, Preparation
+
+MAX_SMALL = 1024
+"""Bytes of a result of a body that is small."""
+
+MAX_HELD = 1 << 20
+"""Bytes of a block that a body keeps for itself from one call of its layer to the next."""
 
 
-class Prepared(Protocol):
-    """A program that is made ready for arrays of any shapes."""
+class Iterations:
+    """Runs of a program, one after the other, in one frame as long as their shapes stay the same.
 
-    def iterations(self) -> Iterations: ...
-
-
-class Iterations(Protocol):
-    """Runs of one program, one after the other, from `begin` to `end`, and again. Results are nobody else's.
-
-    `results` are the bytes of these where all are small and of sizes that do not change, else None.
+    They go from `begin` to `end`, and again; a small frame is kept in between, too. `results` are the bytes of these
+    where all are small and of sizes that do not change, else None.
     """
 
-    results: int | None
+    def __init__(self, preparation: Preparation, *, fixed: bool) -> None:
+        self._preparation, self._watched, self._fixed = preparation, False, fixed
+        self._meter: Meter | None = None
+        self._held: tuple[Block, Frame] | None = None
+        self._shapes: list[tuple[int, ...]] = []
+        self.results: int | None = None
+        self._before: Sequence[Array] = ()
 
-    def begin(self, run: Run) -> None: ...
+    def begin(self, run: Run) -> None:
+        watched = run.watched
+        meter = self._meter = run.meter
+        if self._held is not None and (watched != self._watched or not self._preparation.keeps(self._held[1], meter)):
+            self._release()
+        self._watched = watched
+        if self._held is not None and meter is not None:
+            meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
 
-    def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
+    def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results, as arrays that the next run does not write to."""
+        shapes = [] if self._fixed else [array.shape for array in arrays]
+        if self._held is None:
+            self._acquire(arrays)
+        elif shapes != self._shapes and not self._preparation.fits(self._held[1], tuple(shapes), self._watched):
+            self._let_go()
+            self._release()
+            self._acquire(arrays)
+        assert self._held is not None
+        self._shapes = shapes
+        frame = self._held[1]
+        results = frame.execute(arrays, run, self._before)
+        self._before = tuple(arrays)
+        for position in frame.copied:
+            results[position] = results[position].copy()
+        return results
 
-    def once(self, arrays: Sequence[Array], run: Run) -> list[Array]: ...
+    def once(self, arrays: Sequence[Array], run: Run) -> list[Array]:
+        """The results of a run that is the only one from `begin` to `end`."""
+        self.begin(run)
+        try:
+            return self(arrays, run)
+        finally:
+            self.end()
 
-    def end(self) -> None: ...
+    def end(self) -> None:
+        self._let_go()
+        self._meter, self._before = None, ()
+        if self._held is not None and self._held[0].memory.nbytes > MAX_HELD:
+            self._release()
+
+    def _acquire(self, arrays: Sequence[Array]) -> None:
+        self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
+        if self._meter is not None:
+            self._meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
+        program = self._held[1].program
+        made = [program.tensors[number] for number in program.results]
+        small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
+        self.results = sum(map(tensor_bytes, made)) if small else None
+
+    def _let_go(self) -> None:
+        if self._held is not None and self._meter is not None:
+            self._meter.let_go(self._held[1].owner, self._held[1].memory.nbytes)
+
+    def _release(self) -> None:
+        if self._held is not None:
+            self._preparation.release(self._held[0])
+        self._held, self._before = None, ()
 
 
 class RunningBody:
     """What an op runs its body with. It is used by one run at a time, from `begin` to `end`."""
 
-    def __init__(self, program: Program, prepared: Prepared, layer: Layer, name: str) -> None:
+    def __init__(self, program: Program, preparation: Preparation, layer: Layer, name: str) -> None:
         self._layer, self._name = layer, name
-        self._iterations = prepared.iterations()
+        self._iterations = preparation.iterations()
         self._assigns = any(instruction.effects for instruction in program.instructions)
         self._run: Run | None = None
         self._meter: Meter | None = None

@@ -19,8 +19,8 @@ from irrun.run.program import Branches, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.body import Body
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array, Tensor, Violation, results_of
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
@@ -117,8 +117,7 @@ class _Layer:
             if self._branches is None:
                 for body in self._running.values():
                     body.end()
-        given = results if isinstance(results, tuple | list) else (results,)
-        found = [result if isinstance(result, np.ndarray) else np.asarray(result) for result in given]
+        found = [made if isinstance(made, np.ndarray) else np.asarray(made) for made in results_of(results)]
         if self._variadic and len(found) < len(instruction.outputs):
             layer = instruction.layer
             message = f"{self._op.name} gives {len(found)} outputs, but declares {len(instruction.outputs)}"
@@ -134,7 +133,7 @@ class _Layer:
         """Hold what a custom op gives against its declaration, as nobody else has tried it. Raises ExecutionError."""
         outputs = self._rule.ask(arrays, self._inferred).outputs if self._asks else self._outputs
         for port, (array, tensor) in enumerate(zip(found, outputs, strict=False)):
-            numbers = tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic")
+            numbers = tensor.numeric and tensor.type != "dynamic"
             if (numbers and array.dtype != numpy_dtype(tensor.type)) or (tensor.static and array.shape != tensor.shape):
                 layer = self._instruction.layer
                 given, declared = array.dtype.name + shape_text(array.shape), tensor.type + shape_text(tensor.shape)

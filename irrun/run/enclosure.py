@@ -9,7 +9,8 @@ from irrun.run.session import Run
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
-    from irrun.run.preparation import Iterations, Preparation
+    from irrun.run.bodies import Iterations
+    from irrun.run.preparation import Preparation
 
 
 class Enclosure:

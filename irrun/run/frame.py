@@ -17,12 +17,11 @@ from irrun.engines.work import Call, Joinable, Layout, Operand, either
 from irrun.interruption import hand_on
 from irrun.records import NamedTuple, dataclass
 from irrun.run.borrowing import Given, handed_on, lasting, read_as_given
+from irrun.run.compiling import EngineFailed, static_shape
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owner_of, owners
-from irrun.run.passes.assignment import EngineFailed
-from irrun.run.passes.folding import computed
 from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
 from irrun.run.reserve import Reserve
 from irrun.run.session import Event, Fused, Observer, Run
@@ -80,8 +79,8 @@ class Frame:
             self._arrays[number] = self._anew(number)
         lying = lasting(program) - self._own.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
-        self._given_there = [] if comparison is not None or reserve is None else read_as_given(program)
-        there = {given.position for given in self._given_there}
+        self._borrowed_inputs = [] if comparison is not None or reserve is None else read_as_given(program)
+        there = {given.position for given in self._borrowed_inputs}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
         self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
         self._loose_parameters = [(position, number) for position, number in entries if number in self._loose]
@@ -90,7 +89,7 @@ class Frame:
         self._calls: list[Call] = []
         self._bindings: dict[int, _Binding] = {}  # of what reads or makes what lies elsewhere in each run
         self._stale: dict[int, _Binding] = {}  # of these, what is bound to other memory than it has to be now
-        readers = (reader for given in self._given_there for reader in given.readers)
+        readers = (reader for given in self._borrowed_inputs for reader in given.readers)
         moving = {id(instruction) for instruction in (*self._own.values(), *readers)}
         for position, instruction in enumerate(program.instructions):
             call = self._call(instruction, specializations.get(position))
@@ -115,7 +114,7 @@ class Frame:
                 np.copyto(target, arrays[position])
         for position, number in self._loose_parameters:
             self._arrays[number] = arrays[position]
-        for given in self._given_there:
+        for given in self._borrowed_inputs:
             self._look_at(given, arrays[given.position], copied=run.observer is not None)
         if self._stale:
             self._bind_anew()
@@ -165,9 +164,8 @@ class Frame:
         if storage.opaque:
             return self.memory[offset : offset + storage.nbytes]
         strides = storage.strides if storage.layout is None else storage.layout.strides
-        shape: tuple[int, ...] = tensor.shape or ()  # type: ignore[assignment] # of a tensor whose sizes are known
         memory, start = (self.memory, offset) if root is None else (root, 0)
-        return np.ndarray(shape, numpy_dtype(tensor.type), memory, start + storage.start, strides)
+        return np.ndarray(static_shape(tensor), numpy_dtype(tensor.type), memory, start + storage.start, strides)
 
     def _anew(self, number: int) -> Array:
         """Memory for a result that is handed on as it is."""
@@ -220,7 +218,7 @@ class Frame:
         assert array is not None, "a program computes what it reads"
         return array
 
-    def _given(self, numbers: Sequence[int | None]) -> list[Array | None]:
+    def _operands(self, numbers: Sequence[int | None]) -> list[Array | None]:
         return [None if number is None else self._arrays[number] for number in numbers]
 
     # What computes an instruction
@@ -234,7 +232,7 @@ class Frame:
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
             if self._arrays[instruction.outputs[0]] is None:  # of a constant
                 for number, result in zip(
-                    instruction.outputs, computed(instruction, self._given(instruction.reads)), strict=False
+                    instruction.outputs, instruction.computed(self._operands(instruction.reads)), strict=False
                 ):
                     self._arrays[number] = result
             return None
@@ -249,7 +247,7 @@ class Frame:
         compiled, work = instruction.compiled, instruction.work
         assert compiled is not None
         assert work is not None
-        inputs = self._given(instruction.reads)
+        inputs = self._operands(instruction.reads)
         outputs = [self._present(number) for number in instruction.results[: len(work.outputs)]]
         try:
             scratch = self._scratch[: compiled.scratch] if self._scratch is not None and compiled.scratch else None
@@ -267,7 +265,7 @@ class Frame:
         return call if judging is None else either(judging, call)
 
     def _checked(self, instruction: Instruction, call: Call) -> None:
-        self._computation(instruction).check(self._given(instruction.inputs), self._run)
+        self._computation(instruction).check(self._operands(instruction.inputs), self._run)
         call()
 
     def _doubted(self, instruction: Instruction, call: Call) -> None:
@@ -283,7 +281,7 @@ class Frame:
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
         if instruction.open:
-            self._computation(instruction).check(self._given(instruction.inputs), self._run)
+            self._computation(instruction).check(self._operands(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
         given = [None if number is None else self._plain(number) for number in instruction.operands]
@@ -354,7 +352,7 @@ class Frame:
         return call
 
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
-        given = self._given(instruction.operands)
+        given = self._operands(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
         self._hold(instruction, self._by, given, results)
         self._store(instruction, results)
@@ -436,7 +434,7 @@ class Frame:
                     self._tell(instruction, port, number, observer, run)
                 self._tell_unchanged(number, observer, run)
 
-    def given(self, instruction: Instruction) -> list[Array | None]:
+    def inputs_of(self, instruction: Instruction) -> list[Array | None]:
         """What an instruction of the program reads, as read-only arrays, before it is written over."""
         return [None if number is None else _frozen(self._values(number)) for number in instruction.inputs]
 
@@ -517,7 +515,7 @@ class _Calculation(NamedTuple):
 
     @property
     def inputs(self) -> list[Array | None]:
-        return self.frame.given(self.instruction)
+        return self.frame.inputs_of(self.instruction)
 
     def __call__(self, inputs: Sequence[Array | None]) -> list[Array]:
         if self.instruction.effects:

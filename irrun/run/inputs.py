@@ -124,7 +124,7 @@ def _bare(name: str, given: Array) -> Array:
 
 def _dtype_of(tensor: Tensor) -> np.dtype[Any] | None:
     """The dtype of arrays that need no conversion and no look at what they hold; None where there is more to it."""
-    if tensor.type in ("string", "dynamic") or tensor.type not in ELEMENT_TYPES:
+    if not tensor.numeric or tensor.type == "dynamic":
         return None
     dtype = numpy_dtype(tensor.type)
     return dtype if element_type(dtype) == tensor.type else None

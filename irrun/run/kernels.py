@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable, Container, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.ir.weights import Weights
 from irrun.records import NamedTuple
-from irrun.run.bodies import Prepared
 from irrun.run.computation import Computation
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
+
+if TYPE_CHECKING:
+    from irrun.run.preparation import Preparation
 
 
 class Kernels(NamedTuple):
@@ -23,7 +26,7 @@ class Kernels(NamedTuple):
 
     path: Path
     weights: Weights
-    prepared: Callable[[Program, bool], Prepared]
+    prepared: Callable[[Program, bool], Preparation]
 
     def computation(self, program: Program, instruction: Instruction) -> Computation:
         """An instruction made ready for many calls."""

@@ -13,18 +13,18 @@ from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import aligned, allocate
 from irrun.ir.collector import collector_paused
 from irrun.records import dataclass
+from irrun.run.bodies import Iterations
+from irrun.run.compiling import EngineFailed, warn_fallback
 from irrun.run.enclosure import Enclosure
 from irrun.run.frame import Frame
 from irrun.run.kernels import Kernels
-from irrun.run.memory import Meter, tensor_bytes
+from irrun.run.memory import Meter
 from irrun.run.passes import prepare
-from irrun.run.passes.assignment import EngineFailed, log
 from irrun.run.passes.setting import Setting
+from irrun.run.patterns import Pattern, Shapes, fits, grown, open_shapes
 from irrun.run.program import KERNEL, Program
 from irrun.run.reserve import Reserve
-from irrun.run.session import Run
 from irrun.run.specialization import Specialization, is_typed, is_unsized
-from irrun.spec.dims import fresh
 from irrun.spec.op import Array
 from irrun.spec.traits import Accumulating, Products
 
@@ -38,7 +38,7 @@ LEAST_KEPT, MAX_KEPT, MAX_INSTRUCTIONS = 8, 64, 1 << 13
 many, each of which takes some 5 KB. They share memory, and weights are laid out once for all."""
 
 MAX_PATIENT = 32
-"""The same of what comes back to the same shapes by chance."""
+"""Programs that are kept of a body, or of a row of instructions, whose shapes depend on data."""
 
 PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
@@ -53,15 +53,6 @@ MAX_PATTERNS = 64
 MAX_OPEN_WEIGHTS = 1 << 16
 """Bytes of a constant that an instruction of open sizes may read: engines lay out weights once, for sizes they know."""
 
-MAX_SMALL = 1024
-"""Bytes of a result of a body that is small."""
-
-MAX_HELD = 1 << 20
-"""Bytes of a block that a body keeps for itself from one call of its layer to the next."""
-
-Shapes = tuple[tuple[int, ...], ...]
-"""Of the inputs. In a pattern, sizes below 0 are those that grow from run to run, equal ones by the same number."""
-
 
 @dataclass(eq=False, slots=True)
 class _Prepared:
@@ -72,7 +63,7 @@ class _Prepared:
 
 
 @dataclass(eq=False, slots=True)
-class _Block:
+class Block:
     """Memory that one run uses at a time, and the frames of the programs that have computed in it.
 
     They share it because the system takes long to give memory, and less of it stays in the processor's caches. Frames
@@ -127,12 +118,12 @@ class Preparation:
         self._lock = Lock()
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._dropped = 0  # how often programs made way for others
-        self._patterns: OrderedDict[Shapes, bool] = OrderedDict()  # with whether a program of theirs is worth it
+        self._patterns: OrderedDict[Pattern, bool] = OrderedDict()  # with whether a program of theirs is worth it
         self._latest: Shapes = ()
         self._only = _fixed(built)
         self._any = _Prepared(built, {}) if ready else None
         self._ready = ready
-        self._free: list[_Block] = []
+        self._free: list[Block] = []
         inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
         self._reserve = None if inner else Reserve()
         self._templates: Templates | None = None
@@ -165,7 +156,7 @@ class Preparation:
 
     def acquire(
         self, arrays: Sequence[Array], *, watched: bool = False, meter: Meter | None = None
-    ) -> tuple[_Block, Frame]:
+    ) -> tuple[Block, Frame]:
         """A frame for inputs of these shapes, which is the caller's until its block is released.
 
         Where a `meter` has no room for its memory it has none, and kernels ask for room one by one.
@@ -179,18 +170,18 @@ class Preparation:
             except MemoryError as error:
                 raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
             except EngineFailed as error:
-                log("%s", error)
+                warn_fallback("%s", error)
                 self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
                     self._kept.clear()
                     self._open = None
                     self._dropped += 1
 
-    def _framed(self, prepared: _Prepared) -> tuple[_Block, Frame]:
+    def _framed(self, prepared: _Prepared) -> tuple[Block, Frame]:
         """A block that no run uses, with a frame of a program. Raises EngineFailed, MemoryError."""
         with self._lock:
             fitting = [block for block in self._free if prepared in block.frames] or self._free[-1:]
-            block = fitting[0] if fitting else _Block(allocate(0))
+            block = fitting[0] if fitting else Block(allocate(0))
             if fitting:
                 self._free.remove(block)
         try:
@@ -206,7 +197,7 @@ class Preparation:
             raise
         return block, block.frames[prepared]
 
-    def release(self, block: _Block) -> None:
+    def release(self, block: Block) -> None:
         with self._lock:
             if block.looked != self._dropped:
                 block.keep({self._any, self._open, *self._kept.values()})
@@ -230,7 +221,7 @@ class Preparation:
             found = self._found(shapes, watched)
             if found is not None:
                 return found
-            pattern = _grown(before, shapes)
+            pattern = grown(before, shapes)
             tried = pattern in self._patterns
         if pattern is not None and not tried:
             made = self._made(pattern, watched)
@@ -277,7 +268,7 @@ class Preparation:
 
     def _found(self, shapes: Shapes, watched: bool) -> _Prepared | None:
         """What is kept for inputs of these shapes, made if it is known that a pattern of theirs is worth it."""
-        fitting = (pattern for pattern, worth in self._patterns.items() if worth and _fits(pattern, shapes))
+        fitting = (pattern for pattern, worth in self._patterns.items() if worth and fits(pattern, shapes))
         for key in ((shapes, watched), *((pattern, watched) for pattern in fitting)):
             if key in self._kept:
                 self._kept.move_to_end(key)
@@ -295,10 +286,8 @@ class Preparation:
                 self._dropped += 1
         return made
 
-    def _made(self, pattern: Shapes, watched: bool) -> _Prepared:
-        sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
-        shapes = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
-        return self._prepare(replace(self._setting, shapes=shapes, watched=watched))
+    def _made(self, pattern: Pattern, watched: bool) -> _Prepared:
+        return self._prepare(replace(self._setting, shapes=open_shapes(pattern), watched=watched))
 
     def _prepare(self, setting: Setting) -> _Prepared:
         with suppress(ExecutionError), self._paused():
@@ -351,80 +340,6 @@ class Preparation:
         return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True))
 
 
-class Iterations:
-    """Runs of a body, one after the other, in one frame as long as their shapes stay the same.
-
-    A small frame is kept from one `end` to the next `begin`, too.
-    """
-
-    def __init__(self, preparation: Preparation, *, fixed: bool) -> None:
-        self._preparation, self._watched, self._fixed = preparation, False, fixed
-        self._meter: Meter | None = None
-        self._held: tuple[_Block, Frame] | None = None
-        self._shapes: list[tuple[int, ...]] = []
-        self.results: int | None = None
-        self._before: Sequence[Array] = ()
-
-    def begin(self, run: Run) -> None:
-        watched = run.watched
-        meter = self._meter = run.meter
-        if self._held is not None and (watched != self._watched or not self._preparation.keeps(self._held[1], meter)):
-            self._release()
-        self._watched = watched
-        if self._held is not None and meter is not None:
-            meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
-
-    def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
-        """The results, as arrays that the next run does not write to."""
-        shapes = [] if self._fixed else [array.shape for array in arrays]
-        if self._held is None:
-            self._acquire(arrays)
-        elif shapes != self._shapes and not self._preparation.fits(self._held[1], tuple(shapes), self._watched):
-            self._let_go()
-            self._release()
-            self._acquire(arrays)
-        assert self._held is not None
-        self._shapes = shapes
-        frame = self._held[1]
-        results = frame.execute(arrays, run, self._before)
-        self._before = tuple(arrays)
-        for position in frame.copied:
-            results[position] = results[position].copy()
-        return results
-
-    def once(self, arrays: Sequence[Array], run: Run) -> list[Array]:
-        """The results of a run that is the only one from `begin` to `end`."""
-        self.begin(run)
-        try:
-            return self(arrays, run)
-        finally:
-            self.end()
-
-    def end(self) -> None:
-        self._let_go()
-        self._meter, self._before = None, ()
-        if self._held is not None and self._held[0].memory.nbytes > MAX_HELD:
-            self._release()
-
-    def _acquire(self, arrays: Sequence[Array]) -> None:
-        self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
-        if self._meter is not None:
-            self._meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
-        program = self._held[1].program
-        made = [program.tensors[number] for number in program.results]
-        small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
-        self.results = sum(map(tensor_bytes, made)) if small else None
-
-    def _let_go(self) -> None:
-        if self._held is not None and self._meter is not None:
-            self._meter.let_go(self._held[1].owner, self._held[1].memory.nbytes)
-
-    def _release(self) -> None:
-        if self._held is not None:
-            self._preparation.release(self._held[0])
-        self._held, self._before = None, ()
-
-
 def _fixed(program: Program) -> Shapes | None:
     """The shapes of inputs that can have no others."""
     tensors = [program.tensors[number] for number in program.parameters]
@@ -443,41 +358,6 @@ def _known(setting: Setting) -> Shapes | None:
     """The shapes of inputs whose sizes are all known."""
     known = all(isinstance(size, int) for shape in setting.shapes or () for size in shape)
     return tuple(tuple(map(int, shape)) for shape in setting.shapes or ()) if known else None
-
-
-def _grown(before: Shapes, now: Shapes) -> Shapes | None:
-    """The pattern of shapes of which some sizes, but not all, are larger by one than in the run before.
-
-    The others are what they were, or 1, as behind a prompt: lengths at random may be larger by one, too.
-    """
-    if len(before) != len(now) or any(len(a) != len(b) for a, b in zip(before, now, strict=True)):
-        return None
-    sizes = [pair for old, new in zip(before, now, strict=True) for pair in zip(old, new, strict=True)]
-    if any(b not in (a, a + 1, 1) for a, b in sizes):
-        return None
-    grown = {b for a, b in sizes if b == a + 1 > 1}
-    names = {size: -number for number, size in enumerate(sorted(grown), 1)}
-    pattern = tuple(
-        tuple(names[b] if b == a + 1 and b in names else b for a, b in zip(old, new, strict=True))
-        for old, new in zip(before, now, strict=True)
-    )
-    return pattern if names and not all(min(shape, default=-1) < 0 for shape in pattern) else None
-
-
-def _fits(pattern: Shapes, shapes: Shapes) -> bool:
-    """Whether shapes are of a pattern."""
-    if len(pattern) != len(shapes):
-        return False
-    sizes: dict[int, int] = {}
-    for wanted, shape in zip(pattern, shapes, strict=True):
-        if wanted == shape:
-            continue
-        if len(wanted) != len(shape):
-            return False
-        for own, size in zip(wanted, shape, strict=True):
-            if size != own and (own >= 0 or size < 2 or sizes.setdefault(own, size) != size):
-                return False
-    return True
 
 
 def _reads_weights_openly(program: Program) -> bool:

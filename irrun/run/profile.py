@@ -7,7 +7,7 @@ from dataclasses import field
 from typing import TYPE_CHECKING
 
 from irrun.records import dataclass
-from irrun.run.passes.assignment import REORDER
+from irrun.run.internal_ops import REORDER
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Products
 

@@ -10,12 +10,14 @@ from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Work
 from irrun.ir.graph import Layer
 from irrun.records import NamedTuple, dataclass
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Op, Tensor
+from irrun.spec.op import Array, Op, Tensor, results_of
 from irrun.spec.patterns import shape_text
 
 if TYPE_CHECKING:
@@ -133,6 +135,17 @@ class Instruction:
             made = post.outputs
         return tuple(form)
 
+    def computed(self, arrays: Sequence[Array | None]) -> list[Array]:
+        """What the op's own kernel gives outside of a run, without posts. Raises what the kernel raises."""
+        context = {"types": self.types} if self.op.context else {}
+        with np.errstate(all="ignore"):
+            return list(map(np.asarray, results_of(self.op.kernel(*arrays, **self.attrs, **context))))
+
+    def types_for(self, type: str) -> Mapping[str, str]:
+        """Its types where its first input is of another one."""
+        symbol = self.op.inputs[0].type
+        return {**self.types, symbol: type} if symbol in self.types else self.types
+
     def port(self, name: str) -> int | None:
         """The tensor at an input port, None where it is not connected."""
         ports = zip(self.op.inputs, self.inputs, strict=False)
@@ -200,6 +213,17 @@ class Program:
     def begun(self) -> Program:
         """The same without instructions, for a pass to add them to; tensors and constants may be added, too."""
         return replace(self, tensors=[*self.tensors], constants={**self.constants}, instructions=[])
+
+    def add(self, tensor: Tensor) -> int:
+        """The number of a new tensor."""
+        self.tensors.append(tensor)
+        return len(self.tensors) - 1
+
+    def add_constant(self, array: Array, type: str) -> int:
+        """The number of a new tensor that is constant."""
+        number = self.add(Tensor(type, array.shape))
+        self.constants[number] = array
+        return number
 
     def read(self, *, made: bool = False) -> set[int | None]:
         """The tensors that anything reads, also those between an instruction and its posts, and the results; with

@@ -13,17 +13,17 @@ import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
-from irrun.engines.signature import is_weight
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work, chain, either
+from irrun.engines.work_cache import is_weight
 from irrun.interruption import hand_on
 from irrun.records import NamedTuple
+from irrun.run.compiling import compile_work, compiled_again, dense_operand, warn_fallback, work_of
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
-from irrun.run.passes.assignment import compile_work, compiled_again, dense_operand, log, work_of
 from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import FLOAT, Array, Op, Tensor, Violation
 from irrun.spec.traits import Converting, Elementwise
 
@@ -66,7 +66,7 @@ def is_typed(program: Program, instruction: Instruction) -> bool:
     """Whether engines may compute an instruction that none has compiled, when its sizes are there."""
     if not instruction.plain or instruction.by != KERNEL:
         return False
-    return all(tensor.type in ELEMENT_TYPES and tensor.type != "string" for tensor in _tensors(program, instruction))
+    return all(tensor.numeric for tensor in _tensors(program, instruction))
 
 
 def _tensors(program: Program, instruction: Instruction) -> list[Tensor]:
@@ -186,7 +186,7 @@ class Specialization:
                 call = engine.open(work)
             except Exception as error:
                 hand_on(error)
-                log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
+                warn_fallback("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
                 continue
             if call is not None:
                 found.append((engine.name, call))
@@ -314,7 +314,7 @@ class Specialization:
             return self._bound(found, arrays, run)
         except Exception as error:
             hand_on(error)
-            log("engine %s failed to bind layer %s: %r", found.engine.name, self._instruction.layer, error)
+            warn_fallback("engine %s failed to bind layer %s: %r", found.engine.name, self._instruction.layer, error)
             return None
 
     def _operand(self, number: int, array: Array) -> Operand:

@@ -19,8 +19,8 @@ from irrun.run.passes import decide, place
 from irrun.run.passes.repeating import Course, course_of, repeat
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.settling import Decided, decided, same_known, settle
+from irrun.run.patterns import Pattern, Shapes, open_shapes, pattern_of
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Shape, fresh
 from irrun.spec.evaluation import Evaluation, Presumed
 from irrun.spec.op import Array
 
@@ -36,10 +36,6 @@ MAX_TRIED, MAX_SEEN = 3, 8
 ALIKE, PATIENCE = 2, 3
 """Instructions of which there are so many of a kind gain much by a template. It takes as long to make as two programs
 in full, so that for others some of these come first."""
-
-Shapes = tuple[tuple[int, ...], ...]
-Pattern = tuple[tuple[int, ...], ...]
-"""Of shapes: sizes of 0 and more are these, those below 0 are open, equal ones by the same number."""
 
 
 @dataclass(eq=False, slots=True)
@@ -72,7 +68,7 @@ class Templates:
 
     def prepare(self, setting: Setting, shapes: Shapes) -> Program:
         """The program for inputs of these shapes, those of `setting`. Raises ExecutionError."""
-        pattern = self._pattern(shapes)
+        pattern = pattern_of(shapes, [self._program.tensors[number].shape for number in self._program.parameters])
         with self._lock:
             known = self._kept.setdefault(pattern, _Known())
             self._kept.move_to_end(pattern)
@@ -103,8 +99,7 @@ class Templates:
         program that was made of them."""
         now, shapes, *others = seen
         setting = replace(setting, shapes=shapes)
-        sizes = {size: fresh(2) for shape in pattern for size in shape if size < 0}
-        open: tuple[Shape, ...] = tuple(tuple(sizes.get(size, size) for size in shape) for shape in pattern)
+        open = open_shapes(pattern)
         presumed = Presumed([Evaluation.of(open, given) for given in (shapes, now, *others)])
         own = replace(setting, shapes=open, presumed=presumed)
         found = decided(decide(self._program, own), open, shapes, setting, presumed)
@@ -122,18 +117,6 @@ class Templates:
             template.courses = [course, *courses[: MAX_COURSES - 1]]
         return placed
 
-    def _pattern(self, shapes: Shapes) -> Pattern:
-        """The pattern of shapes; what the model declares is no part of it."""
-        names: dict[int, int] = {}
-        declared = [self._program.tensors[number].shape for number in self._program.parameters]
-        return tuple(
-            tuple(
-                size if size < 2 or _is_declared(own, axis) else names.setdefault(size, ~len(names))
-                for axis, size in enumerate(shape)
-            )
-            for own, shape in zip(declared, shapes, strict=True)
-        )
-
 
 def _is_sound(program: Program) -> bool:
     """Whether no instruction of a program is known to break its rule."""
@@ -149,11 +132,6 @@ def _repeats_itself(program: Program) -> bool:
         for own in program.instructions
     }
     return len(program.instructions) >= ALIKE * len(kinds)
-
-
-def _is_declared(shape: Shape | None, axis: int) -> bool:
-    """Whether the model says which size an axis of an input has."""
-    return shape is not None and axis < len(shape) and isinstance(shape[axis], int)
 
 
 def alike(a: Program, b: Program) -> bool:

@@ -50,6 +50,12 @@ CONTEXT = {"types", "state", "bodies"}
 runs, `bodies` maps the names of its bodies to `Body`.
 """
 
+OPSETS = range(1, 18)
+"""The operation sets that there are, by number."""
+
+LATEST_FULL = 16
+"""The newest of them that holds what the ones before it hold; opset17 has a few ops of its own alone."""
+
 PARTS = {"suppress", "suppress_rotated", "decays", "fade", "pool", "spell"}
 """Keyword-only arguments of kernels with a default, in whose place an engine may give what does the same in less time.
 
@@ -244,6 +250,11 @@ class Tensor:
     @property
     def static(self) -> bool:
         return self.shape is not None and Dim not in map(type, self.shape)
+
+    @property
+    def numeric(self) -> bool:
+        """Whether its elements are numbers or booleans, as far as the type is known before the run."""
+        return self.type in ELEMENT_TYPES and self.type != "string"
 
     @property
     def known(self) -> bool:
@@ -514,7 +525,7 @@ class Op:
     def __post_init__(self) -> None:
         self.type, _, version = self.name.rpartition("-")
         self.version = int(version)
-        self.held_by = frozenset(range(self.version, 17)) if self.opsets is None else self.opsets
+        self.held_by = frozenset(range(self.version, LATEST_FULL + 1)) if self.opsets is None else self.opsets
         self.__doc__ = inspect.cleandoc(self.doc or self.kernel.__doc__ or "")
         self.variadic = bool(self.inputs) and self.inputs[-1].variadic
         self.least_inputs = sum(not (port.optional or port.variadic) for port in self.inputs)
@@ -638,9 +649,9 @@ class Op:
             ),
             **attrs,
         )
-        given = results if isinstance(results, tuple | list) else (results,)
         typed = [
-            result.astype(numpy_dtype(output.type)) for result, output in zip(given, inferred.outputs, strict=True)
+            result.astype(numpy_dtype(output.type))
+            for result, output in zip(results_of(results), inferred.outputs, strict=True)
         ]
         return tuple(typed) if isinstance(results, tuple | list) else typed[0]
 
@@ -861,6 +872,11 @@ class Folded(NamedTuple):
 
     op: Op
     when: Callable[[Sequence[Source]], bool]
+
+
+def results_of(made: Any) -> Sequence[Any]:
+    """What a kernel gives, one by one: several are a tuple or a list."""
+    return made if isinstance(made, tuple | list) else (made,)
 
 
 def _are_constant(inputs: Sequence[Source]) -> bool:

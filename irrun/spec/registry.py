@@ -16,9 +16,8 @@ from pathlib import Path
 from threading import RLock
 from types import MappingProxyType, ModuleType
 
-from irrun.spec.op import Op
+from irrun.spec.op import OPSETS, Op
 
-OPSETS = range(1, 18)
 _NUMBERS = {f"opset{number}": number for number in OPSETS}
 SPELLINGS = {"Const": "Constant", "PReLU": "PRelu", "ReLU": "Relu", "SoftMax": "Softmax"}
 """How some types are spelt in files, and how OpenVINO calls them; both are read."""

@@ -38,6 +38,11 @@ class Elementwise(NamedTuple):
     function: str | None = None
 
 
+def broadcasts_by_numpy(attrs: Mapping[str, Any]) -> bool:
+    """Whether the inputs of an element-wise op with these attributes come to one shape by numpy's rule, if at all."""
+    return bool(attrs.get("auto_broadcast", "numpy") != "pdpd")
+
+
 class Bounded(NamedTuple):
     """No number among the results is below `least(attrs)`; NaN may be."""
 

@@ -25,16 +25,12 @@ from irrun.ir.weights import Weights
 from irrun.ir.xml import Element
 from irrun.spec.dims import Dim, Shape
 from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import Op, Tensor, Violation
-from irrun.spec.registry import OPSETS
+from irrun.spec.op import LATEST_FULL, OPSETS, Op, Tensor, Violation
 from irrun.tools.build_ops import as_array, check_bodies, find_op, type_for, types_of, version_of
 from irrun.tools.editing import declared
 
 if TYPE_CHECKING:
     from irrun.tools.build_bodies import Body
-
-LATEST = 16
-"""The operation set that models are built of unless another one is asked for."""
 
 _VERSION = 11
 """Of the format."""
@@ -306,7 +302,7 @@ class Builder:
             remove_layer(layer, None)
 
 
-def build(name: str = "model", *, opset: int = LATEST) -> Builder:
+def build(name: str = "model", *, opset: int = LATEST_FULL) -> Builder:
     """A model to be built; see `Builder`. Raises ValueError where there is no such operation set.
 
     >>> import irrun

@@ -10,9 +10,9 @@ from engines.works import aligned_empty, posted, work_of
 
 from irrun.engines import load_engines
 from irrun.engines.compressed import CODES, PACKED, CompressedWeights, numbers_of
-from irrun.engines.signature import signature
 from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.engines.work import Operand, Post
+from irrun.engines.work_cache import signature
 from irrun.spec.dtypes import ELEMENT_TYPES
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")

@@ -10,8 +10,7 @@ import numpy as np
 import irrun.engines.vectorized
 from irrun.engines.vectorized.engine import MODULES, compiler_of
 from irrun.engines.work import Operand, Post, Work, chain
-from irrun.run.normalization import ROOT_MEAN_SQUARE
-from irrun.run.quantization import TABLE
+from irrun.run.internal_ops import ROOT_MEAN_SQUARE, TABLE
 from irrun.spec.registry import registry
 
 FOLDER = Path(irrun.engines.vectorized.__file__).parent

@@ -10,7 +10,7 @@ from irrun.engines.onednn import engine as onednn
 from irrun.engines.onednn.posts import CLIPPING, DEQUANTIZE, QUANTIZE
 from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
 from irrun.engines.work import Engine
-from irrun.run.quantization import TABLE
+from irrun.run.internal_ops import TABLE
 
 SEEDS = 20
 OF_CODES = CLIPPING | {QUANTIZE, DEQUANTIZE, "Concat-1"}

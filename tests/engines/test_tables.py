@@ -9,7 +9,7 @@ import pytest
 from engines.works import THREADS, computed, work_of
 
 from irrun.engines.vectorized.tables import look_up
-from irrun.run.quantization import TABLE
+from irrun.run.internal_ops import TABLE
 from irrun.spec.dtypes import element_type
 
 LARGE = (3, 210, 113)

@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Compiled, Layout, Operand, Post, Work
-from irrun.run.normalization import ROOT_MEAN_SQUARE
+from irrun.run.internal_ops import ROOT_MEAN_SQUARE
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Op
 from irrun.spec.registry import registry

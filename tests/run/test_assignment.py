@@ -5,7 +5,7 @@ from unittest.mock import patch
 import numpy as np
 
 import irrun
-from irrun.run.passes import assignment
+from irrun.run.program import Instruction
 from run.models import anything, i64, model, saved
 
 
@@ -18,13 +18,13 @@ def test_what_is_no_view_is_not_computed_to_see_that(tmp_path):
     b.result(b.one("Reshape-1", turned, i64(b, [4, 15]), special_zero=False))
     b.result(b.one("Reshape-1", x, i64(b, [12, 5]), special_zero=False))
     asked = []
-    computed = assignment.computed
+    computed = Instruction.computed
 
     def noted(instruction, arrays):
         asked.append(instruction.op.type)
         return computed(instruction, arrays)
 
-    with patch.object(assignment, "computed", noted):
+    with patch.object(Instruction, "computed", noted):
         executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
     assert asked == ["Transpose"]
     x = np.arange(60, dtype=np.float32).reshape(3, 4, 5)

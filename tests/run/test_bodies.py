@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.run.preparation import Iterations
+from irrun.run.bodies import Iterations
 from irrun.run.profile import Profile
 from run.models import ADD, PLAIN, Value, anything, branch, i64, loop, model, saved
 

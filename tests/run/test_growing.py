@@ -5,7 +5,7 @@ import pytest
 from differential.graph import Layer
 
 import irrun
-from irrun.run.preparation import _fits, _grown
+from irrun.run.patterns import fits, grown
 from irrun.run.variables import MAX_LEFT, Buffer, Memories, Variables
 from run.models import ADD, PLAIN, anything, i64, model, saved
 
@@ -318,25 +318,25 @@ def test_rows_that_do_not_fit_the_past(engine, tmp_path):
 
 
 def test_sizes_that_have_grown_by_one():
-    assert _grown(((1, 8), (1, 8)), ((1, 1), (1, 9))) == ((1, 1), (1, -1))
-    assert _grown(((1, 1), (1, 9), (9, 2)), ((1, 1), (1, 10), (10, 2))) == ((1, 1), (1, -1), (-1, 2))
-    assert _grown(((1, 4), (5,), (2,)), ((1, 5), (6,), (2,))) == ((1, -1), (-2,), (2,))
-    assert _grown(((1, 8),), ((1, 9),)) is None  # nothing stays as it was
-    assert _grown((), ((1, 9),)) is None
-    assert _grown(((1, 8), (3,)), ((1, 8, 1), (3,))) is None
-    assert _grown(((0, 8), (3,)), ((1, 8), (3,))) is None  # 1 broadcasts, and is no size like others
-    assert _grown(((1, 8), (3,)), ((1, 8), (3,))) is None
-    assert _grown(((1, 8), (1, 3)), ((1, 5), (1, 4))) is None  # lengths at random
+    assert grown(((1, 8), (1, 8)), ((1, 1), (1, 9))) == ((1, 1), (1, -1))
+    assert grown(((1, 1), (1, 9), (9, 2)), ((1, 1), (1, 10), (10, 2))) == ((1, 1), (1, -1), (-1, 2))
+    assert grown(((1, 4), (5,), (2,)), ((1, 5), (6,), (2,))) == ((1, -1), (-2,), (2,))
+    assert grown(((1, 8),), ((1, 9),)) is None  # nothing stays as it was
+    assert grown((), ((1, 9),)) is None
+    assert grown(((1, 8), (3,)), ((1, 8, 1), (3,))) is None
+    assert grown(((0, 8), (3,)), ((1, 8), (3,))) is None  # 1 broadcasts, and is no size like others
+    assert grown(((1, 8), (3,)), ((1, 8), (3,))) is None
+    assert grown(((1, 8), (1, 3)), ((1, 5), (1, 4))) is None  # lengths at random
 
 
 def test_shapes_that_fit_a_pattern():
     pattern = ((1, 1), (1, -1), (-1, 2), (-2,))
-    assert _fits(pattern, ((1, 1), (1, 9), (9, 2), (9,)))
-    assert _fits(pattern, ((1, 1), (1, 9), (9, 2), (4,)))
-    assert not _fits(pattern, ((1, 1), (1, 9), (8, 2), (4,)))
-    assert not _fits(pattern, ((1, 1), (1, 1), (1, 2), (4,)))
-    assert not _fits(pattern, ((1, 2), (1, 9), (9, 2), (4,)))
-    assert not _fits(pattern, ((1, 1), (1, 9), (9, 2)))
+    assert fits(pattern, ((1, 1), (1, 9), (9, 2), (9,)))
+    assert fits(pattern, ((1, 1), (1, 9), (9, 2), (4,)))
+    assert not fits(pattern, ((1, 1), (1, 9), (8, 2), (4,)))
+    assert not fits(pattern, ((1, 1), (1, 1), (1, 2), (4,)))
+    assert not fits(pattern, ((1, 2), (1, 9), (9, 2), (4,)))
+    assert not fits(pattern, ((1, 1), (1, 9), (9, 2)))
 
 
 @pytest.mark.parametrize("engine", ["numpy", "onednn"])
@@ -373,9 +373,9 @@ def test_weights_are_not_read_at_open_sizes(tmp_path):
 
 def test_sizes_of_a_pattern():
     pattern = ((1, -1, 64), (-1,), (0,))
-    assert _fits(pattern, ((1, 7, 64), (7,), (0,)))
+    assert fits(pattern, ((1, 7, 64), (7,), (0,)))
     for shapes in (
         *(((1, 7, 64), (8,), (0,)), ((1, 1, 64), (1,), (0,)), ((2, 7, 64), (7,), (0,)), ((1, 7, 64), (7,), (2,))),
         *(((1, 7, 64), (7,)), ((1, 7), (7,), (0,)), ((1, 0, 64), (0,), (0,))),
     ):
-        assert not _fits(pattern, shapes), shapes
+        assert not fits(pattern, shapes), shapes

@@ -12,8 +12,8 @@ from ir_builder import Model
 
 import irrun
 from irrun.engines import compiled
+from irrun.run.internal_ops import DEQUANTIZE, QUANTIZE
 from irrun.run.passes.grids import coding_between
-from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.registry import registry
 from run.quantized_models import (

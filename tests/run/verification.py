@@ -10,10 +10,9 @@ from math import prod
 
 from irrun.engines.memory import ALIGNMENT
 from irrun.engines.work import Operand
-from irrun.run.passes.assignment import REORDER
+from irrun.run.internal_ops import QUANTIZE, REORDER
 from irrun.run.passes.fusion import ROUNDED
 from irrun.run.program import KERNEL, VIEW, Instruction, Program
-from irrun.run.quantization import QUANTIZE
 from irrun.spec.dims import same
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import Tensor

@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
 from irrun.engines.compiled.flash import attention as of_many_rows
 from irrun.engines.compiled.team import Team
-from irrun.engines.heads import blind
+from irrun.engines.heads import blind, is_openable
 from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
 from irrun.records import dataclass
@@ -70,14 +70,7 @@ class _Attention:
         self._rooms: list[_Room] = []  # of calls that are over
 
     def open(self, work: Work) -> OpenCall | None:
-        """For f32 that is not causal, without a sink."""
-        (query, key, value), output = work.required(3), work.outputs[0]
-        mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
-        if sink is not None or work.attrs["causal"] or work.posts:
-            return None
-        if any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
-            return None
-        return None if mask is not None and mask.type not in ("f32", "boolean") else self._call
+        return self._call if is_openable(work) else None
 
     def _call(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
         query, key, value, mask, scale = (*arrays, None, None)[:5]

@@ -14,6 +14,7 @@ from irrun.engines.memory import data_address
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 Elements: TypeAlias = Array
 """Bytes, Ints or Longs: whatever has as many bytes."""
@@ -64,7 +65,7 @@ def select(work: Work, team: Team) -> Compiled | None:
     """Select-1."""
     operands, output = work.required(3), work.outputs[0]
     item = numpy_dtype(output.type).itemsize
-    if work.posts or item not in MEMORY or output.type == "string" or work.attrs["auto_broadcast"] == "pdpd":
+    if work.posts or item not in MEMORY or output.type == "string" or not broadcasts_by_numpy(work.attrs):
         return None
     found = lines_of(operands, output)
     if found is None:

@@ -133,10 +133,10 @@ class Code:
         """How many blocks of a size there are; the last one may be smaller."""
         return self.b.udiv(self.b.add(count, self.b.sub(size, long(1))), size)
 
-    def splat(self, value: Any) -> Any:
-        nothing = ir.Constant(ir.VectorType(value.type, LANES), ir.Undefined)
+    def splat(self, value: Any, lanes: int = LANES) -> Any:
+        nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
         first = self.b.insert_element(nothing, value, ir.Constant(INT, 0))
-        return self.b.shuffle_vector(first, nothing, ints(0))
+        return self.b.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT, lanes), None))
 
     def first_lanes(self, count: Any) -> Any:
         """Which lanes are among the first `count`, a u64."""

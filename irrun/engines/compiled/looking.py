@@ -55,9 +55,7 @@ class Look:
         return ir.Constant(self.bits, [value] * self.lanes)
 
     def splat(self, value: Any) -> Any:
-        nothing = ir.Constant(ir.VectorType(value.type, self.lanes), ir.Undefined)
-        first = self.b.insert_element(nothing, value, ir.Constant(INT, 0))
-        return self.b.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT, self.lanes), None))
+        return self.c.splat(value, self.lanes)
 
     def lane(self, vector: Any) -> Any:
         return self.b.extract_element(vector, ir.Constant(INT, 0))

@@ -6,16 +6,18 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
+import numpy as np
+
 from irrun.engines.compiled.fading import faded, lowest_decays
 from irrun.engines.compiled.regions import pooled_regions
 from irrun.engines.compiled.spelling import spelt
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.compiled.turning import unsuppressed_rotated
-from irrun.engines.plain import op_of, results_of, write_results
+from irrun.engines.plain import op_of, write_results
 from irrun.engines.vectorized.threads import hold_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
-from irrun.spec.op import Array, Op, Tensor, Violation
+from irrun.spec.op import Array, Op, Tensor, Violation, results_of
 
 QUICKER: dict[str, Callable[..., Any]] = {
     "suppress": unsuppressed,
@@ -53,7 +55,7 @@ def open(work: Work, team: Team) -> OpenCall | None:
     def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
         if asked and not _allowed(op, work, arrays, types):
             return None
-        return results_of(kernel(*arrays))
+        return [np.asarray(result) for result in results_of(kernel(*arrays))]
 
     return call
 

@@ -14,6 +14,7 @@ from irrun.engines.vectorized.posts import operand_strides
 from irrun.engines.work import Post, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 ORDERED = frozenset({"Divide-1", "PReLU-1", "Subtract-1"})
 """Posts of which the operand is the second input: the other way round kernels do not compute them."""
@@ -64,7 +65,7 @@ def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[
         return None
     if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
         return None
-    if post.attrs.get("auto_broadcast", "numpy") == "pdpd" or (post.reflected and post.name in ORDERED):
+    if not broadcasts_by_numpy(post.attrs) or (post.reflected and post.name in ORDERED):
         return None
     own = work.outputs[0].shape
     strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)

@@ -18,6 +18,7 @@ from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.work import Arrays, Call, Compiled, Post, Work
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 FAKE_QUANTIZE = "FakeQuantize-1"
 LIMITS = (1, 2, 3, 4)
@@ -62,7 +63,7 @@ def numbers_of(work: Work, post: Post) -> Array | None:
     """What `loaded` loads, of a quantization among what is done in a work; None where its limits are no numbers that
     hold for all of the tensor, do not go upwards, or lie too far apart."""
     limits = [work.inputs[number] for number in post.parameters]
-    if len(limits) < len(LIMITS) or post.attrs["auto_broadcast"] == "pdpd":
+    if len(limits) < len(LIMITS) or not broadcasts_by_numpy(post.attrs):
         return None
     values = [None if own is None or own.type != "f32" or prod(own.shape) != 1 else own.value for own in limits]
     if any(value is None for value in values):

@@ -20,6 +20,7 @@ from irrun.engines.memory import data_address
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work, either
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 Elements: TypeAlias = Array
 """Floats, Bytes, Ints or Longs."""
@@ -103,7 +104,7 @@ def divide(
 def compile(work: Work, team: Team) -> Compiled | None:
     """Mod-1 and FloorMod-1, and Divide-1 of integers that is rounded down."""
     operands, output, quotients = work.required(2), work.outputs[0], work.name == "Divide-1"
-    if work.posts or output.type not in MEMORY or work.attrs["auto_broadcast"] == "pdpd":
+    if work.posts or output.type not in MEMORY or not broadcasts_by_numpy(work.attrs):
         return None
     found = None if quotients and not work.attrs["m_pythondiv"] else lines_of(operands, output)
     if found is None:

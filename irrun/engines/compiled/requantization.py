@@ -31,6 +31,7 @@ from irrun.engines.work import Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
 """Ops of posts that bring numbers onto a grid: as codes, and as numbers still."""
@@ -190,7 +191,7 @@ def _constant(work: Work, post: Post, *, last: bool) -> list[Stage] | None:
     if operand is None or post.name not in ("Add-1", "Multiply-1", "Subtract-1") or operand.value is None:
         return None
     values = None if operand.type != "f32" else _for_columns(work, operand.value, last=last)
-    if values is None or post.attrs.get("auto_broadcast", "numpy") == "pdpd" or not np.isfinite(values).all():
+    if values is None or not broadcasts_by_numpy(post.attrs) or not np.isfinite(values).all():
         return None
     none, one = np.zeros(1), np.ones(1)
     if post.name == "Multiply-1":
@@ -226,7 +227,7 @@ def _rounding(work: Work, post: Post, *, last: bool) -> list[Stage] | None:
             return None
         found.append(_for_columns(work, operand.value, last=last))
     bounds = [values for values in found if values is not None]
-    if len(bounds) < 4 or post.attrs["auto_broadcast"] == "pdpd" or post.attrs["levels"] > MAX_LEVELS:
+    if len(bounds) < 4 or not broadcasts_by_numpy(post.attrs) or post.attrs["levels"] > MAX_LEVELS:
         return None
     (low, high, first, last_level), steps = bounds, post.attrs["levels"] - 1
     if not (np.all(low < high) and np.isfinite([np.ptp(high - low), np.ptp(last_level - first)]).all()):

@@ -25,6 +25,7 @@ from irrun.engines.onednn.posts import (
 from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, spread_layout
 from irrun.engines.orders import leading
 from irrun.engines.work import Compiled, Operand, Post, Work
+from irrun.spec.traits import broadcasts_by_numpy
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -66,7 +67,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
 def _as_post(work: Work) -> tuple[int, Post] | None:
     """The head as a post, behind the number of the input that it is done to."""
     second = work.optional(1)
-    if work.name == "PReLU-1" or work.attrs.get("auto_broadcast", "numpy") == "pdpd":
+    if work.name == "PReLU-1" or not broadcasts_by_numpy(work.attrs):
         return None
     if work.name == FAKE_QUANTIZE:  # of which codes are made: NaN would not stay NaN, and codes have none
         coding = bool(work.posts) and work.posts[-1].name == QUANTIZE

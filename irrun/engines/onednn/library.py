@@ -28,8 +28,8 @@ from irrun.engines.onednn.bindings import (
     load_threads,
 )
 from irrun.engines.placement import Placement
-from irrun.engines.signature import Memory
 from irrun.engines.vectorized.threads import Threads
+from irrun.engines.work_cache import WorkCache
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -240,7 +240,7 @@ class Library:
         self._told: dict[Descriptor, Descriptor] = {}  # those of primitives, equal ones as one
         self._memories: dict[tuple[int, int], _Memory] = {}
         self.lock = Lock()
-        self.works = Memory()
+        self.works = WorkCache()
         self.pool = Threads(threads)
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()

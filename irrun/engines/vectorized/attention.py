@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.heads import blind, may_be_blind, with_blind_rows
+from irrun.engines.heads import blind, is_openable, may_be_blind, with_blind_rows
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.vectorized.functions import EXPONENT, exponential
 from irrun.engines.vectorized.posts import posts_of
@@ -205,15 +205,7 @@ def _block(
 
 def open_attention(work: Work, threads: Threads) -> OpenCall | None:
     """Few rows of query, as in generating text: keys and values are as long as the cache, which is read once."""
-    (query, key, value), output = work.required(3), work.outputs[0]
-    mask, scale, sink = (work.optional(number) for number in (3, 4, 5))
-    if sink is not None or work.attrs["causal"] or work.posts:
-        return None
-    if any(own is not None and own.type != "f32" for own in (query, key, value, scale, output)):
-        return None
-    if mask is not None and mask.type not in ("f32", "boolean"):
-        return None
-    return partial(_few_rows, threads)
+    return partial(_few_rows, threads) if is_openable(work) else None
 
 
 def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None:

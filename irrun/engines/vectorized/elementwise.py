@@ -32,6 +32,7 @@ from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 
 def element_wise(work: Work, threads: Threads) -> Compiled | None:
@@ -47,7 +48,7 @@ def element_wise(work: Work, threads: Threads) -> Compiled | None:
     def compiled(work: Work) -> Compiled | None:
         return by_blocks(work, threads, stage, len(operands))
 
-    numpy = work.name != "PReLU-1" and work.attrs.get("auto_broadcast", "numpy") != "pdpd"
+    numpy = work.name != "PReLU-1" and broadcasts_by_numpy(work.attrs)
     order = reordered(work) if numpy and operands[0].shape == work.outputs[0].shape else None
     if order is not None and not is_of_images(operands[0]) and _reads_whole_rows(work):
         order = None
@@ -94,7 +95,7 @@ def _stage(work: Work, operands: list[Operand]) -> Stage | None:
     if name == "Convert-1":
         return _conversion(type, work.outputs[0].type)
     if name == "Select-1":
-        fits = work.attrs["auto_broadcast"] != "pdpd" and operands[1].type in NUMBERS | BOOLEAN
+        fits = broadcasts_by_numpy(work.attrs) and operands[1].type in NUMBERS | BOOLEAN
         return _select if fits else None
     if name == "HardSigmoid-1":
         return _hard_sigmoid if type == "f32" else None

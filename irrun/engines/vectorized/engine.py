@@ -8,12 +8,12 @@ from importlib import import_module
 from math import prod
 
 from irrun.engines import processors
-from irrun.engines.signature import Memory
 from irrun.engines.vectorized import compressed, functions
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.vectorized.widening import widened
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Post, Work
+from irrun.engines.work_cache import WorkCache
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
@@ -121,7 +121,7 @@ class VectorizedEngine:
             self._slow |= QUANTIZING
         self.pool = Threads(threads or processors())
         self.threads = self.pool.count
-        self._works = Memory()
+        self._works = WorkCache()
 
     def compile(self, work: Work) -> Compiled | None:
         """Prepare a work; None where it is left to others, as all are that have an empty tensor.

@@ -20,6 +20,7 @@ from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 BLOCK = 1 << 17
 """Elements of a block: with its operands and temporaries it stays in the cache, and hides what a call costs."""
@@ -147,7 +148,7 @@ def stage_of(name: str, attrs: Mapping[str, Any], type: str, second: Operand | N
 
 
 def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operand) -> Stage | None:
-    if attrs.get("auto_broadcast", "numpy") == "pdpd" or second.type != type:
+    if not broadcasts_by_numpy(attrs) or second.type != type:
         return None
     if name == "SquaredDifference-1":
         return _squared_difference if type in NUMBERS else None

@@ -12,6 +12,7 @@ from irrun.engines.vectorized import functions
 from irrun.engines.work import Call, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 
 def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = True) -> Callable[..., list[Call]] | None:
@@ -19,7 +20,7 @@ def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = Tr
 
     What the limits hold is looked at right away where they are `fixed`, else in every call.
     """
-    if attrs["auto_broadcast"] == "pdpd" or type not in ("f32", "f64"):
+    if not broadcasts_by_numpy(attrs) or type not in ("f32", "f64"):
         return None
     return partial(_bound, numpy_dtype(type).type(attrs["levels"] - 1), fixed)
 

@@ -9,38 +9,33 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
-from itertools import accumulate
 from math import prod
-from operator import mul
 
 import numpy as np
 
 from irrun.engines.axes import dense_strides, reshaped_strides
 from irrun.engines.memory import data_address
-from irrun.engines.signature import is_weight
-from irrun.engines.work import Compiled, Engine, Layout, Operand, Post, Work
+from irrun.engines.work import Compiled, Engine, Layout, Operand, Work
+from irrun.engines.work_cache import is_weight
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
+from irrun.run.compiling import (
+    EngineFailed,
+    compile_work,
+    compiled_again,
+    dense_operand,
+    static_shape,
+    strides_of,
+    work_of,
+)
+from irrun.run.internal_ops import DEQUANTIZE, REORDER
 from irrun.run.memory import owner_of
-from irrun.run.passes.folding import computed
 from irrun.run.passes.kinds import Kinds
 from irrun.run.passes.setting import Setting, Taken, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
-from irrun.run.quantization import DEQUANTIZE
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Array, Input, Op, Output, Tensor
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Elementwise, Reshaping
-
-REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
-"""What brings a tensor into another layout; no layer is of it."""
-
-
-class EngineFailed(Exception):
-    """An engine has failed on what it had made of a layer, which another one has to compute then."""
-
-    def __init__(self, engine: str, layer: Layer, error: Exception) -> None:
-        super().__init__(f"engine {engine} failed to bind layer {layer}: {error!r}")
-        self.engine, self.layer = engine, layer
 
 
 def assign(program: Program, setting: Setting) -> Program:
@@ -77,8 +72,8 @@ class Assignment:
         tensor = self.program.tensors[number]
         nbytes = self._sizes.get(id(tensor))
         if nbytes is None:
-            known = tensor.static and tensor.type in ELEMENT_TYPES and tensor.type not in ("string", "dynamic")
-            nbytes = prod(_static(tensor)) * numpy_dtype(tensor.type).itemsize if known else -1
+            known = tensor.static and tensor.numeric and tensor.type != "dynamic"
+            nbytes = prod(static_shape(tensor)) * numpy_dtype(tensor.type).itemsize if known else -1
             self._sizes[id(tensor)] = nbytes
         if nbytes >= 0:
             self.program.storage[number] = Storage(number, nbytes)
@@ -257,7 +252,7 @@ class Assignment:
         """Where in the memory of the `source`, which begins at byte `start` of it, the results of an instruction lie;
         nothing where it copies. Its kernel tells that, unless it would copy all of it for nothing."""
         if instruction.op.trait(Reshaping) is not None and source.size:
-            shape = _static(self.program.tensors[instruction.outputs[0]])
+            shape = static_shape(self.program.tensors[instruction.outputs[0]])
             if prod(shape) != source.size:  # the run says what is wrong
                 return []
             if source.flags.c_contiguous:
@@ -266,7 +261,7 @@ class Assignment:
                 return []
         arrays = [None if number is None else self._template(number) for number in inputs]
         try:
-            results = computed(instruction, arrays)
+            results = instruction.computed(arrays)
         except Exception as error:  # the run reports it, with its layer
             hand_on(error)
             return []
@@ -296,7 +291,7 @@ class Assignment:
         """An array as the tensor will have it, in memory that all have for that, as nobody reads or writes it."""
         if number not in self._templates:
             tensor, storage = self.program.tensors[number], self.program.storage.get(number)
-            shape, dtype = _static(tensor), numpy_dtype(tensor.type)
+            shape, dtype = static_shape(tensor), numpy_dtype(tensor.type)
             if storage is None or storage.root == number:
                 size, steps = prod(shape) * dtype.itemsize, None
                 if storage is not None and storage.layout is not None and storage.layout.strides is not None:
@@ -328,13 +323,13 @@ class Assignment:
             return Operand(tensor.type, constant.shape, constant.strides, constant)
         if (weights := self.program.compressed.get(number)) is not None:
             return replace(dense_operand(tensor), compressed=weights)
-        shape = _static(tensor)
+        shape = static_shape(tensor)
         if storage is not None and storage.opaque:
             layout = storage.layout if storage.engine is engine else None
-            operand = Operand(tensor.type, shape, _strides(tensor), None, layout)
+            operand = Operand(tensor.type, shape, strides_of(tensor), None, layout)
         else:
             steps = None if storage is None else storage.strides if storage.layout is None else storage.layout.strides
-            operand = Operand(tensor.type, shape, steps or _strides(tensor))
+            operand = Operand(tensor.type, shape, steps or strides_of(tensor))
         if (made := self._coded.get(number)) is not None and made.inputs[0] is not None:
             operand.codes = self._operand(made.inputs[0], engine, name)
             operand.grid = made.attrs["grid"]
@@ -418,8 +413,8 @@ class Assignment:
 
     def copy(self, number: int, layout: Layout | None, engine: Engine, layer: Layer) -> int:
         """The number of a new tensor, which is another one in another layout."""
-        copy, tensor = len(self.program.tensors), self.program.tensors[number]
-        self.program.tensors.append(Tensor(tensor.type, tensor.shape))
+        tensor = self.program.tensors[number]
+        copy = self.program.add(Tensor(tensor.type, tensor.shape))
         self.place(copy)
         self.lay(copy, layout, engine, layer)
         self._reordered.setdefault(number, []).append((layout, copy))
@@ -448,52 +443,6 @@ class Assignment:
         return program
 
 
-def log(message: str, *details: object) -> None:
-    """Note that something is computed in another way than it might be."""
-    import logging  # which takes longer to load than most passes, and is hardly ever needed
-
-    logging.getLogger("irrun").warning(message, *details)
-
-
-def compile_work(engine: Engine, work: Work, instruction: Instruction) -> Compiled | None:
-    """What an engine makes of a work; None where it does not take it, or fails, of which there is a note in the log."""
-    try:
-        return engine.compile(work)
-    except Exception as error:
-        hand_on(error)
-        log("engine %s failed to prepare layer %s: %r", engine.name, instruction.layer, error)
-        return None
-
-
-def compiled_again(work: Work, instruction: Instruction, taken: Taken) -> Compiled | None:
-    """What comes of the work of one of a kind with weights of its own, perhaps the same ones."""
-    pairs = [(work.inputs[at], taken.work.inputs[at]) for at in taken.weights]
-    same = all(own is not None and other is not None and own.value is other.value for own, other in pairs)
-    if same or taken.compiled.shared:
-        return taken.compiled
-    again = taken.compiled.again
-    return again(work) if again is not None else compile_work(taken.engine, work, instruction)
-
-
-def work_of(instruction: Instruction, operands: Sequence[Operand | None], outputs: Sequence[Operand]) -> Work:
-    """An instruction as engines see it; `operands` are those of `Instruction.operands`."""
-    posts: list[Post] = []
-    made, position = instruction.outputs[0], len(instruction.inputs)
-    for post in instruction.posts:
-        trait = post.op.trait(Elementwise)
-        arity = 1 if trait is None else trait.arity
-        post_ = Post(post.op.name, post.attrs)
-        if arity > 1 and len(post.inputs) > 1 and post.inputs[1] is not None:
-            post_.operand, post_.reflected = position, post.inputs[0] != made
-            position += 1
-        count = sum(number is not None for number in post.inputs[arity:])
-        post_.parameters = tuple(range(position, position + count))
-        position += count
-        posts.append(post_)
-        made = post.outputs[0]
-    return Work(instruction.op.name, instruction.attrs, list(operands), list(outputs), posts)
-
-
 def _alike(a: Compiled, b: Compiled) -> bool:
     """Whether two works that were compiled want and give the same."""
     return (a.wants, a.gives, a.taken, a.coded) == (b.wants, b.gives, b.taken, b.coded)
@@ -507,20 +456,3 @@ def _spread(array: Array) -> tuple[int, ...] | None:
 def _rest(instruction: Instruction, count: int) -> Instruction:
     """The posts of an instruction from number `count` on, as an instruction of their own."""
     return instruction.posts[count].changed(posts=instruction.posts[count + 1 :])
-
-
-def dense_operand(tensor: Tensor) -> Operand:
-    """A tensor of known shape in C order."""
-    return Operand(tensor.type, _static(tensor), _strides(tensor))
-
-
-def _static(tensor: Tensor) -> tuple[int, ...]:
-    return tensor.shape or ()  # type: ignore[return-value] # of a tensor whose sizes are known
-
-
-def _strides(tensor: Tensor) -> tuple[int, ...]:
-    """Those that numpy gives an array in C order."""
-    if 0 in _static(tensor):
-        return (0,) * len(_static(tensor))
-    steps = accumulate(reversed(_static(tensor)[1:]), mul, initial=numpy_dtype(tensor.type).itemsize)
-    return tuple(steps)[::-1] if tensor.shape else ()

@@ -50,8 +50,7 @@ def build(
     bits: dict[int, Layer] = {}
     for layer in layers:
         for value in layer.outputs:
-            numbers[value] = len(program.tensors)
-            program.tensors.append(inference.tensor(value))
+            numbers[value] = program.add(inference.tensor(value))
         packed = compressed and layer.type == "Const" and layer.outputs[0] not in handed_out
         if packed and _is_packed(layer, inference.weights):
             blob = inference.weights.check(layer)
@@ -85,8 +84,8 @@ def _with_low_bits_first(
     inputs = list(instruction.inputs)
     for position, (port, number) in enumerate(zip(instruction.op.inputs, inputs, strict=False)):
         if port.low_first and number is not None and number in bits:
-            inputs[position] = copy = _copied(number, "u1", program)
-            program.constants[copy] = array = weights.low_bits_first(bits[number])
+            array = weights.low_bits_first(bits[number])
+            inputs[position] = program.add_constant(array, "u1")
             program.reserved += owned_bytes(array)
     return instruction.changed(inputs=tuple(inputs))
 
@@ -114,12 +113,12 @@ def _widened(instruction: Instruction, widened: Mapping[str, str], program: Prog
     for position, (port, number) in enumerate(zip(instruction.op.inputs, inputs, strict=False)):
         wide = widened.get(port.type)
         if number is not None and wide is not None and program.tensors[number].type != wide:
-            inputs[position] = copy = _copied(number, wide, program)
+            inputs[position] = copy = program.add(Tensor(wide, program.tensors[number].shape))
             before.append(_conversion(instruction.layer, number, copy, program, ()))
     for position, (output, number) in enumerate(zip(instruction.op.outputs, outputs, strict=False)):
         wide = widened.get(output.type)
         if wide is not None and program.tensors[number].type != wide:
-            outputs[position] = _copied(number, wide, program)
+            outputs[position] = program.add(Tensor(wide, program.tensors[number].shape))
             after.append(_conversion(instruction.layer, outputs[position], number, program, (position,)))
     computed = instruction.changed(
         types={**instruction.types, **widened},
@@ -131,12 +130,6 @@ def _widened(instruction: Instruction, widened: Mapping[str, str], program: Prog
         ),
     )
     return [*before, computed, *after]
-
-
-def _copied(number: int, type: str, program: Program) -> int:
-    """A new tensor for the elements of another one as another type."""
-    program.tensors.append(Tensor(type, program.tensors[number].shape))
-    return len(program.tensors) - 1
 
 
 def _conversion(layer: Layer, source: int, target: int, program: Program, ports: tuple[int, ...]) -> Instruction:

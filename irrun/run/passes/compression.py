@@ -35,6 +35,7 @@ from irrun.spec.traits import (
     Permutation,
     Quantizing,
     Reshaping,
+    broadcasts_by_numpy,
 )
 
 FEW_ROWS = 16
@@ -133,16 +134,16 @@ class _Compression:
                 continue
             if instruction.op.trait(Convolving) is None and instruction.op.trait(MatrixProduct) is None:
                 continue
-            weights = self._weights(number) or self._quantized(self._makers.get(number), grids)
+            weights = self._weights(number) or self._quantized(self._makers.get(number))
             plain = None if weights is None else integer_weights(weights, instruction)
             if plain is not None and all(reader is instruction for reader, _ in self._readers[number]):
                 found[number] = plain
         return found
 
-    def _quantized(self, maker: Instruction | None, grids: Grids) -> CompressedWeights | None:
+    def _quantized(self, maker: Instruction | None) -> CompressedWeights | None:
         """What a quantization makes of a constant."""
         trait = None if maker is None else maker.op.trait(Quantizing)
-        if maker is None or trait is None or maker.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        if maker is None or trait is None or not broadcasts_by_numpy(maker.attrs):
             return None
         found = [value for number in maker.inputs if (value := self._value(number)) is not None]
         return quantized_weights(found[0], found[1:], levels_of(maker)) if len(found) == len(maker.inputs) else None
@@ -251,11 +252,11 @@ class _Compression:
             plain = weights.scale is None and weights.zero is None
             return replace(weights, shape=shape, stored=shape if plain else weights.stored)
         if maker.op.trait(Converting) is not None:
-            return weights if self._keeps(first, number, weights) else None
+            return weights if self._keeps(first, number) else None
         grouped = weights.shape == weights.stored and self._shape(number) == weights.stored
         if function not in ("subtract", "multiply") or not grouped or weights.scale is not None:
             return None
-        if maker.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        if not broadcasts_by_numpy(maker.attrs):
             return None
         if function == "subtract" and weights.zero is not None:
             return None
@@ -266,7 +267,7 @@ class _Compression:
             return None
         return replace(weights, scale=factor) if function == "multiply" else replace(weights, zero=factor)
 
-    def _keeps(self, source: int | None, target: int, weights: CompressedWeights) -> bool:
+    def _keeps(self, source: int | None, target: int) -> bool:
         """Whether a conversion leaves numbers as they are, but for the rounding of scaled ones to f16 or bf16."""
         tensors = self._program.tensors
         before, after = tensors[source or 0].type, tensors[target].type

@@ -12,7 +12,6 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.interruption import hand_on
-from irrun.run.passes.folding import computed
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import same_shapes
@@ -55,7 +54,7 @@ def _is_constant(instruction: Instruction, program: Program) -> bool:
     if array.nbytes > MAX_CONVERTED:
         return False
     try:
-        (result,) = computed(instruction, [array, *(np.empty(0) for _ in instruction.inputs[1:])])
+        (result,) = instruction.computed([array, *(np.empty(0) for _ in instruction.inputs[1:])])
     except Exception as error:  # the run reports it, with its layer
         hand_on(error)
         return False

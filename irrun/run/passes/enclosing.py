@@ -11,27 +11,20 @@ from collections import Counter
 from dataclasses import field, replace
 
 from irrun.records import dataclass
+from irrun.run.internal_ops import ENCLOSED
 from irrun.run.memory import tensor_bytes
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import product
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
-from irrun.spec.op import Input, Op, Output, Tensor
+from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.op import Tensor
 
 FEWEST = 3
 """Instructions that are worth a program of their own."""
 
 MAX_COPIED = 1 << 18
 """Bytes of a tensor of known shape that is copied for such a program, where it is not constant."""
-
-ENCLOSED = Op(
-    "Enclosed-0",
-    lambda *inputs: inputs,
-    [Input("inputs", "dynamic", "...", variadic=True)],
-    [Output("outputs", "dynamic", "...", variadic=True)],
-)
-"""What stands for a row of instructions; no layer is of it."""
 
 Origins = frozenset[int]
 """The instructions, by number, that sizes come from which only the data tell."""
@@ -110,7 +103,7 @@ class _Enclosing:
         program = self._program
         for number in (*operands, *instruction.results):
             tensor = program.tensors[number]
-            if tensor.shape is None or tensor.type not in ELEMENT_TYPES or tensor.type == "string":
+            if tensor.shape is None or not tensor.numeric:
                 return False
         fixed = operands.difference(program.constants, program.compressed, self._told)
         return all(not self._has_sizes(number) or self._is_small(program.tensors[number]) for number in fixed)

@@ -185,7 +185,7 @@ class Folding:
             for number in instruction.inputs
         ]
         try:
-            results = computed(instruction, arrays)
+            results = instruction.computed(arrays)
         except Exception as error:  # the run reports it, with its layer
             hand_on(error)
             return False
@@ -234,14 +234,6 @@ def _shaped(tensor: Tensor, shape: Shape) -> Tensor:
 
 def _limited(size: Size) -> bool:
     return isinstance(size, Dim) and size.low is not None
-
-
-def computed(instruction: Instruction, arrays: list[Array | None]) -> list[Array]:
-    """The results of an op's own kernel outside of a run. Raises what the kernel raises."""
-    context = {"types": instruction.types} if instruction.op.context else {}
-    with np.errstate(all="ignore"):
-        results = instruction.op.kernel(*arrays, **instruction.attrs, **context)
-    return [np.asarray(result) for result in (results if isinstance(results, tuple | list) else (results,))]
 
 
 def _key(tensor: Tensor | None) -> Hashable:

@@ -16,13 +16,11 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import replace
 
+from irrun.run.internal_ops import DEQUANTIZE, QUANTIZE
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import DEQUANTIZE, QUANTIZE
 from irrun.spec.dims import same
-from irrun.spec.dtypes import ELEMENT_TYPES
-from irrun.spec.op import Tensor
-from irrun.spec.traits import Converting, Elementwise
+from irrun.spec.traits import Converting, Elementwise, broadcasts_by_numpy
 
 ROUNDED = {"f32", "bf16"}
 """Types that engines compute in together: sums are those of f32 in both."""
@@ -77,12 +75,9 @@ def _leads(last: Instruction, head: Instruction, program: Program) -> bool:
         and head.op is not DEQUANTIZE
         and not head.op.view_of
         and len(last.outputs) == 1
-        and all(_countable(program.tensors[number]) for number in last.outputs)
+        and (made := program.tensors[last.outputs[0]]).numeric
+        and made.shape is not None
     )
-
-
-def _countable(tensor: Tensor) -> bool:
-    return tensor.type in ELEMENT_TYPES and tensor.type != "string" and tensor.shape is not None
 
 
 def _follows(post: Instruction, result: int, program: Program) -> bool:
@@ -93,7 +88,7 @@ def _follows(post: Instruction, result: int, program: Program) -> bool:
     if trait is None or not post.plain or len(post.outputs) != 1:
         return False
     connected = [number for number in post.inputs if number is not None]
-    if len(connected) < trait.arity or trait.arity > 2 or post.attrs.get("auto_broadcast", "numpy") == "pdpd":
+    if len(connected) < trait.arity or trait.arity > 2 or not broadcasts_by_numpy(post.attrs):
         return False
     if any(number not in program.constants for number in connected[trait.arity :]):
         return False

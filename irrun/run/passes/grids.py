@@ -23,6 +23,7 @@ from irrun.spec.traits import (
     Resizing,
     Selecting,
     Splitting,
+    broadcasts_by_numpy,
 )
 
 LEVELS = 256
@@ -89,7 +90,7 @@ class Grids:
     def limits(self, instruction: Instruction) -> list[Array] | None:
         """The four limits of a quantization, f32, where they are constant and go along axis 1 at most."""
         trait = instruction.op.trait(Quantizing)
-        if trait is None or instruction.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        if trait is None or not broadcasts_by_numpy(instruction.attrs):
             return None
         found = [self._value(instruction.port(name)) for name in trait.limits]
         limits = [np.asarray(value, np.float32) for value in found if value is not None]
@@ -195,7 +196,7 @@ def integer_weights(weights: CompressedWeights, reader: Instruction) -> Compress
     scale = np.ones((1,) * len(weights.shape), np.float32) if weights.scale is None else weights.scale
     if not np.isfinite(scale).all():  # of which zero is NaN
         return None
-    if any(size > 1 for axis, size in enumerate(scale.shape) if axis not in _scaled_axes(reader, len(scale.shape))):
+    if any(size > 1 for axis, size in enumerate(scale.shape) if axis not in _scaled_axes(reader)):
         return None
     codes = numbers.astype(np.int8).reshape(-1).view(np.uint8)
     return replace(weights, type="i8", codes=codes, scale=scale, zero=None)
@@ -224,7 +225,7 @@ def quantized_weights(array: Array, limits: list[Array], levels: int) -> Compres
     return CompressedWeights("u8", codes, array.shape, array.shape, *factors)
 
 
-def _scaled_axes(reader: Instruction, rank: int) -> tuple[int, ...]:
+def _scaled_axes(reader: Instruction) -> tuple[int, ...]:
     """The axes of a product's weights along which its results have scales of their own."""
     trait = reader.op.trait(MatrixProduct)
     if trait is not None:

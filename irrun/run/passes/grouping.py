@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import numpy as np
 
-from irrun.run.passes.rewriting import types_for
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim, Shape, same
@@ -66,7 +65,8 @@ class _Grouping:
             return False
         split = (heads, rows[1] // heads)
         queries = self._reshaped(fold, query, (rows[0], *split, *rows[2:]))
-        made = self._tensor(self.program.tensors[instruction.outputs[0]].type, (sizes[0], *split, *sizes[2:]))
+        type = self.program.tensors[instruction.outputs[0]].type
+        made = self.program.add(Tensor(type, (sizes[0], *split, *sizes[2:])))
         inputs = (queries, keys, values, *((mask, *others[1:]) if others else ()))
         self._append(instruction.changed(inputs=inputs, outputs=(made,)))
         self._reshaped(fold, made, sizes, instruction.outputs[0])
@@ -103,17 +103,13 @@ class _Grouping:
         """A tensor in another shape, at most one size of which is open, as `fold` makes it."""
         tensor = self.program.tensors[number]
         if result is None:
-            result = self._tensor(tensor.type, shape)
-        target = self._tensor("i64", (len(shape),))
-        self.program.constants[target] = np.array([size if isinstance(size, int) else -1 for size in shape])
+            result = self.program.add(Tensor(tensor.type, shape))
+        sizes = np.array([size if isinstance(size, int) else -1 for size in shape])
+        target = self.program.add_constant(sizes, "i64")
         known = all(isinstance(size, int) for size in shape)
-        types = types_for(fold, tensor.type)
+        types = fold.types_for(tensor.type)
         self._append(fold.changed(inputs=(number, target), outputs=(result,), types=types, open=not known))
         return result
-
-    def _tensor(self, type: str, shape: Shape) -> int:
-        self.program.tensors.append(Tensor(type, shape))
-        return len(self.program.tensors) - 1
 
     def _shape(self, number: int | None) -> Shape | None:
         return None if number is None else self.program.tensors[number].shape

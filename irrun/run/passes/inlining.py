@@ -74,19 +74,15 @@ class _Inlining:
             assert given is not None, "what a body reads is connected"
             numbers[inner.parameters[port.parameter]] = given
         for number, constant in inner.constants.items():
-            numbers[number] = self._new(inner, number)
+            numbers[number] = program.add(inner.tensors[number])
             program.constants[numbers[number]] = constant
         for part in inner.instructions:
             for number in part.outputs:
-                numbers[number] = self._new(inner, number)
+                numbers[number] = program.add(inner.tensors[number])
             program.instructions.append(_renumbered(part, numbers))
         for output in body.outputs:
             if output.external >= 0:
                 self._same[instruction.outputs[output.external]] = numbers[inner.results[output.result]]
-
-    def _new(self, inner: Program, number: int) -> int:
-        self.program.tensors.append(inner.tensors[number])
-        return len(self.program.tensors) - 1
 
 
 def _renumbered(instruction: Instruction, numbers: Mapping[int, int]) -> Instruction:

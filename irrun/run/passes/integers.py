@@ -12,10 +12,9 @@ from math import prod
 import numpy as np
 
 from irrun.records import NamedTuple
-from irrun.run.passes.rewriting import closed, types_for
+from irrun.run.internal_ops import integer_product
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import integer_product
 from irrun.spec.dims import Shape, product, same
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
@@ -24,6 +23,9 @@ CODES = ("u8", "i8")
 
 LARGEST = 255
 """Whole numbers that are codes less a zero point are not beyond, in either direction."""
+
+
+_ZERO = np.zeros((), np.int32)
 
 
 class _Found(NamedTuple):
@@ -72,7 +74,7 @@ class _Rewriting:
     def _found(self, multiplied: Instruction) -> _Found | None:
         if multiplied.op.trait(Convolving) is None and multiplied.op.trait(MatrixProduct) is None:
             return None
-        if not closed(multiplied, self._old, self._setting) or self._type(multiplied.outputs[0]) != "i32":
+        if not self._setting.closed(multiplied, self._old) or self._type(multiplied.outputs[0]) != "i32":
             return None
         result = multiplied.outputs[0]
         readers = self._readers.get(result, [])
@@ -91,7 +93,7 @@ class _Rewriting:
             data is not None
             and trait is not None
             and trait.function == "subtract"
-            and closed(data, self._old, self._setting)
+            and self._setting.closed(data, self._old)
         ):
             difference = data
             data, zero = (self._makers.get(number or -1) for number in difference.inputs)
@@ -105,7 +107,7 @@ class _Rewriting:
         """Whether an instruction makes i32 of codes."""
         return (
             instruction.op.trait(Converting) is not None
-            and closed(instruction, self._old, self._setting)
+            and self._setting.closed(instruction, self._old)
             and self._type(instruction.inputs[0]) in CODES
             and self._type(instruction.outputs[0]) == "i32"
         )
@@ -113,19 +115,11 @@ class _Rewriting:
     def _type(self, number: int | None) -> str:
         return "" if number is None else self._old.tensors[number].type
 
-    def _new(self, type: str, shape: Shape) -> int:
-        self.program.tensors.append(Tensor(type, shape))
-        return len(self.program.tensors) - 1
-
     def _of_codes(self, found: _Found) -> None:
         """Add the product of codes."""
-        weights = self._new("f32", found.weights.shape)
+        weights = self.program.add(Tensor("f32", found.weights.shape))
         self.program.compressed[weights] = self._setting.codes(found.weights)
-        if found.zero is None:
-            zero = self._new("i32", ())
-            self.program.constants[zero] = np.zeros((), np.int32)
-        else:
-            zero = found.zero.outputs[0]
+        zero = self.program.add_constant(_ZERO, "i32") if found.zero is None else found.zero.outputs[0]
         self._done.add(found.converted)
         self.program.instructions.append(
             found.product.changed(
@@ -141,20 +135,19 @@ class _Rewriting:
         data = self._as_floats(found.codes)
         if found.difference is not None and found.zero is not None:
             inputs = (data, self._as_floats(found.zero))
-            data = self._new("f32", self._shape(found.difference.outputs[0]))
-            types = types_for(found.difference, "f32")
+            data = self.program.add(Tensor("f32", self._shape(found.difference.outputs[0])))
+            types = found.difference.types_for("f32")
             self.program.instructions.append(found.difference.changed(inputs=inputs, outputs=(data,), types=types))
-        weights = self._new("f32", found.weights.shape)
-        self.program.constants[weights] = found.weights.astype(np.float32)
+        weights = self.program.add_constant(found.weights.astype(np.float32), "f32")
         self._done.add(found.converted)
         self.program.instructions.append(
             found.product.changed(
-                inputs=(data, weights), outputs=found.converted.outputs, types=types_for(found.product, "f32")
+                inputs=(data, weights), outputs=found.converted.outputs, types=found.product.types_for("f32")
             )
         )
 
     def _as_floats(self, conversion: Instruction) -> int:
-        number = self._new("f32", self._shape(conversion.outputs[0]))
+        number = self.program.add(Tensor("f32", self._shape(conversion.outputs[0])))
         attrs = {**conversion.attrs, "destination_type": "f32"}
         self.program.instructions.append(conversion.changed(attrs=attrs, outputs=(number,)))
         return number

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Container, Hashable, Mapping
 
-from irrun.engines.signature import is_weight
+from irrun.engines.work_cache import is_weight
+from irrun.run.internal_ops import DEQUANTIZE
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.dims import key_of
 from irrun.spec.op import Array, Tensor
 

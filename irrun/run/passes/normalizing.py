@@ -15,8 +15,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.run.normalization import ROOT_MEAN_SQUARE, with_eps
-from irrun.run.passes.folding import computed
+from irrun.run.internal_ops import ROOT_MEAN_SQUARE, with_eps
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
@@ -79,7 +78,7 @@ class _Search:
             return None
         last, eps = self._reader.get(mean.outputs[0]), None
         if self._readers[mean.outputs[0]] == 1 and last is not None and self._is_step(last):
-            eps = self._offset(last, mean.outputs[0])
+            eps = self._offset(last)
         if eps is None or last is None:
             return None
         number, values = last.outputs[0], _NUMBERS
@@ -106,7 +105,7 @@ class _Search:
             return False
         key = instruction.op, id(instruction.attrs), axes.shape, axes.dtype
         if key not in self._found:
-            self._found[key] = computed(instruction, [_THREE, np.zeros(axes.shape, axes.dtype)])[0]
+            self._found[key] = instruction.computed([_THREE, np.zeros(axes.shape, axes.dtype)])[0]
         return bool(self._found[key].tolist() == [5])
 
     def _is_step(self, instruction: Instruction) -> bool:
@@ -143,7 +142,7 @@ class _Search:
             arrays.append(values if read == number or read is None else constants[read].reshape(()))
             key.append(None if read == number or read is None else constants[read].tobytes())
         if (known := tuple(key)) not in self._found:
-            self._found[known] = computed(instruction, arrays)[0]
+            self._found[known] = instruction.computed(arrays)[0]
         return self._found[known]
 
     def _are(self, values: Array, wanted: Array) -> bool:
@@ -154,8 +153,8 @@ class _Search:
             self._known[key] = bool(near)
         return self._known[key]
 
-    def _offset(self, instruction: Instruction, number: int) -> float | None:
-        """The constant that an instruction adds to a tensor, which is no less than 0."""
+    def _offset(self, instruction: Instruction) -> float | None:
+        """The constant that an instruction adds to the other tensor that it reads, which is no less than 0."""
         trait = instruction.op.trait(Elementwise)
         constants = [self._program.constants[read] for read in instruction.inputs if read in self._program.constants]
         if trait is None or trait.function != "add" or len(constants) != 1 or constants[0].dtype != np.float32:

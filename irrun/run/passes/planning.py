@@ -76,7 +76,7 @@ def touched(instruction: Instruction, *, checked: bool = False) -> set[int]:
     return numbers  # type: ignore[return-value] # None is not among them
 
 
-def looked_at(instruction: Instruction, program: Program) -> Iterator[int]:
+def looked_at(instruction: Instruction) -> Iterator[int]:
     """The inputs that the arrays of the results may share memory with."""
     if instruction.compiled is not None or instruction.posts:
         return
@@ -110,7 +110,7 @@ class _Lifetimes:
                 last.setdefault(number, position)
             if instruction.compiled is None:
                 longest = max([last[number] for number in instruction.results], default=position)
-                for number in looked_at(instruction, program):
+                for number in looked_at(instruction):
                     last[number] = max(last[number], longest)
         for number, storage in program.storage.items():
             if number in last:

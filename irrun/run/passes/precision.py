@@ -157,8 +157,7 @@ class Retyping:
             found = self._saturated(number, type)
         if found is None:
             assert layer is not None, "what comes from outside is given, and handed out, in one type"
-            found = self._converted[number, type] = len(self.program.tensors)
-            self.program.tensors.append(Tensor(type, tensor.shape))
+            found = self._converted[number, type] = self.program.add(Tensor(type, tensor.shape))
             self.program.instructions.append(
                 Instruction(
                     *(
@@ -186,9 +185,7 @@ class Retyping:
             return None
         held = np.where(finite, np.clip(array, -most, most), array).astype(dtype)
         held.flags.writeable = False
-        found = self._converted[number, type] = len(self.program.tensors)
-        self.program.tensors.append(Tensor(type, array.shape))
-        self.program.constants[found] = held
+        found = self._converted[number, type] = self.program.add_constant(held, type)
         return found
 
     def _add(self, instruction: Instruction) -> None:

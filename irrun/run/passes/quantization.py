@@ -17,13 +17,12 @@ from collections.abc import Callable
 from functools import partial
 
 from irrun.engines.grid import Coding, channels_of, is_of_integers
+from irrun.run.internal_ops import DEQUANTIZE, QUANTIZE, TABLE
 from irrun.run.passes.grids import Grids, kept_by
 from irrun.run.passes.integers import CODES, multiply_integers
-from irrun.run.passes.rewriting import closed, types_for
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.tables import Functions, requantized
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import DEQUANTIZE, QUANTIZE, TABLE
 from irrun.spec.dims import same_shapes
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Convolving, Elementwise, MatrixProduct, Quantizing
@@ -69,12 +68,12 @@ class _Quantization:
     def find(self) -> None:
         """Look for products of integers."""
         for instruction in self._old.instructions:
-            if closed(instruction, self._old, self._setting) and self._is_integer(instruction):
+            if self._setting.closed(instruction, self._old) and self._is_integer(instruction):
                 self._products.add(instruction)
                 for number in instruction.inputs[:2]:
                     self._want(number)
         for instruction in self._old.instructions:
-            if closed(instruction, self._old, self._setting) and self._is_sum(instruction):
+            if self._setting.closed(instruction, self._old) and self._is_sum(instruction):
                 self._want(max(number for number in instruction.inputs if number is not None))
         self._find_tables()
 
@@ -179,9 +178,7 @@ class _Quantization:
         root, make = self._tables[result]
         coding = self._grids.coding(instruction) if result in self.wanted else None
         table = make(coding)
-        self.program.tensors.append(Tensor("f32" if coding is None else coding.grid.type, table.shape))
-        number = len(self.program.tensors) - 1
-        self.program.constants[number] = table
+        number = self.program.add_constant(table, "f32" if coding is None else coding.grid.type)
         target = result
         if coding is not None:
             target = self._codes[result] = self._new(coding.grid.type, result)
@@ -199,7 +196,7 @@ class _Quantization:
         """Add the instruction on codes; False where it is left as it is."""
         grids = {number: grid for number in instruction.outputs if (grid := self._grids.of(number)) is not None}
         others = set(instruction.outputs) - grids.keys()
-        if not closed(instruction, self._old, self._setting) or (others and self._old.read().intersection(others)):
+        if not self._setting.closed(instruction, self._old) or (others and self._old.read().intersection(others)):
             return False
         if instruction.op.trait(Quantizing) is not None:
             self._quantized(instruction)
@@ -215,7 +212,7 @@ class _Quantization:
             type = next(iter(grids.values())).type
             outputs = tuple(self._codes.get(number, number) for number in instruction.outputs)
             self.program.instructions.append(
-                instruction.changed(inputs=inputs, outputs=outputs, types=types_for(instruction, type))
+                instruction.changed(inputs=inputs, outputs=outputs, types=instruction.types_for(type))
             )
         for number, grid in grids.items():
             self.program.instructions.append(
@@ -232,8 +229,7 @@ class _Quantization:
         )
 
     def _new(self, type: str, like: int) -> int:
-        self.program.tensors.append(Tensor(type, self._old.tensors[like].shape))
-        return len(self.program.tensors) - 1
+        return self.program.add(Tensor(type, self._old.tensors[like].shape))
 
     def _expand(self) -> None:
         """Make filters f32 that are not multiplied as integers: no engine reads them otherwise."""

@@ -11,12 +11,12 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
 from irrun.records import NamedTuple
-from irrun.run.passes.assignment import REORDER, Assignment
+from irrun.run.internal_ops import DEQUANTIZE, REORDER
+from irrun.run.passes.assignment import Assignment
 from irrun.run.passes.planning import Span, lay_out, spans
 from irrun.run.passes.setting import Form, Setting, Taken
 from irrun.run.passes.shortening import shorten
 from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
-from irrun.run.quantization import DEQUANTIZE
 from irrun.spec.traits import Reshaping
 
 

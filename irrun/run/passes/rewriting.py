@@ -18,9 +18,8 @@ import numpy as np
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, same_shapes
-from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Reduction, Reshaping
+from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Reduction, Reshaping, broadcasts_by_numpy
 
 Axes = tuple[int, ...]
 
@@ -34,23 +33,6 @@ def rewrite(program: Program, setting: Setting) -> Program:
     return rewriting.program
 
 
-def closed(instruction: Instruction, program: Program, setting: Setting | None = None) -> bool:
-    """Whether all about an instruction is known before the run, so that only its numbers are left to compute.
-
-    Its sizes may still be open where by the `setting` they are to be settled, when its rule is asked again.
-    """
-    settled = setting is not None and setting.sizes is not None
-    if (instruction.open and not settled) or not instruction.plain:
-        return False
-    results = [program.tensors[number] for number in instruction.outputs]
-    return all(
-        (tensor.static if setting is None else setting.sized(tensor))
-        and tensor.type in ELEMENT_TYPES
-        and tensor.type != "string"
-        for tensor in results
-    )
-
-
 class _Rewriting:
     """A program in the making; `makers` has the closed instruction that made each tensor."""
 
@@ -59,7 +41,7 @@ class _Rewriting:
         self.makers: dict[int, Instruction] = {}
 
     def add(self, instruction: Instruction) -> None:
-        if not closed(instruction, self.program, self._setting):
+        if not self._setting.closed(instruction, self.program):
             self.program.instructions.append(instruction)
             return
         rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
@@ -72,15 +54,9 @@ class _Rewriting:
         for number in instruction.outputs:
             self.makers[number] = instruction
 
-    def _new(self, tensor: Tensor) -> int:
-        self.program.tensors.append(Tensor(tensor.type, tensor.shape))
-        return len(self.program.tensors) - 1
-
     def _constant(self, array: Array, like: int) -> int:
         """A new constant of the element type of another one."""
-        number = self._new(Tensor(self.program.tensors[like].type, array.shape))
-        self.program.constants[number] = array
-        return number
+        return self.program.add_constant(array, self.program.tensors[like].type)
 
     def _shape(self, number: int) -> Shape | None:
         tensor = self.program.tensors[number]
@@ -109,14 +85,14 @@ class _Rewriting:
 
     def _behind(self, instruction: Instruction, inputs: Mapping[int, int], before: Tensor, maker: Instruction) -> bool:
         """Add `instruction` on the inputs that replace its own, and `maker`, which makes its result of that."""
-        between = self._new(before)
+        between = self.program.add(before)
         self.add(instruction.reading(inputs).changed(outputs=(between,)))
         self._append(
             maker.changed(
                 layer=instruction.layer,
                 inputs=(between, *maker.inputs[1:]),
                 outputs=instruction.outputs,
-                types=types_for(maker, before.type),
+                types=maker.types_for(before.type),
             )
         )
         return True
@@ -132,7 +108,7 @@ class _Rewriting:
     def _elementwise(self, instruction: Instruction) -> bool:
         """An op whose inputs are transpositions of one order, and constants."""
         trait = instruction.op.trait(Elementwise)
-        if trait is None or trait.broadcast != "numpy" or instruction.attrs.get("auto_broadcast", "numpy") == "pdpd":
+        if trait is None or trait.broadcast != "numpy" or not broadcasts_by_numpy(instruction.attrs):
             return False
         read = {number for number in instruction.inputs if number is not None}
         if len(instruction.inputs) > trait.arity:  # parameters behind its tensors keep their shapes
@@ -204,7 +180,7 @@ class _Rewriting:
         if order is None or not order.size or source is None or shape is None or trait is None:
             return False
         moved = Tensor(self.program.tensors[source].type, tuple(shape[axis] for axis in order.tolist()))
-        between = self._new(moved)
+        between = self.program.add(moved)
         self._append(instruction.changed(inputs=(source, *instruction.inputs[1:]), outputs=(between,)))
         inputs: dict[int | None, int] = {source: between}
         for name in (trait.begins, trait.ends):
@@ -249,9 +225,3 @@ class _Rewriting:
             return True
         fill = self._value(instruction, trait.fill)
         return fill is not None and not fill.any()
-
-
-def types_for(instruction: Instruction, type: str) -> Mapping[str, str]:
-    """The types of an instruction whose first input is of another one now."""
-    symbol = instruction.op.inputs[0].type
-    return {**instruction.types, symbol: type} if symbol in instruction.types else instruction.types

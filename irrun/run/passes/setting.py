@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import numpy as np
 
@@ -17,6 +17,9 @@ from irrun.run.alignment import Alignment
 from irrun.spec.dims import Shape
 from irrun.spec.evaluation import Evaluation, Presumed
 from irrun.spec.op import Array, Inferred, Tensor
+
+if TYPE_CHECKING:
+    from irrun.run.program import Instruction, Program
 
 Attributes = Mapping[str, Any]
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
@@ -63,47 +66,51 @@ class Kept(dict[Hashable, _Value]):
 
 @dataclass(slots=True, eq=False)
 class Setting:
-    """`shapes` are those of the inputs, None while they are what the model declares; a size may be left open in them,
-    then it is a `Dim`. A program may take `limit` bytes. It is made `anew` of one that was just built, or else again of
-    one for any inputs, on which all that has nothing to do with shapes was done.
-
-    `engines` compute it, the first one first; `refused` are those that have failed to bind a layer.
-    In a program that is `watched` every tensor is made, also those that nobody reads, and has memory of its own, so
-    that it may be written to; where it is `checked` inputs are kept until an instruction is through; where it is
-    `iterated` those of the program are kept to its end, so that the next run need not be given again what is the same.
-    One that `encloses` others prepares them for the sizes that its runs see. Where weights may stay `compressed` there
-    are engines that read them so; they do not if all take no more than `expanded` bytes as f32.
-    `bf16` has the ops that engines compute in that type where it may be, None where all is f32.
-    Where it is `quantized` there is an engine that multiplies codes of what is on a grid; where it is `literal` no
-    product is made one of another type. A program that is to be settled has what is `presumed` of what is open in
-    it; one that was settled may have `forms` of its instructions, by their identity.
-    What programs of one model share: `answers` are what rules have said of what is all there is to know, `views` where
-    results lay that only look at memory, both beside the attributes that keys know by their identity, which are kept
-    for that; `taken` what engines have made of instructions for sizes that a run has told, `alignment` has copies of
-    constants, `dense` values of compressed weights, `codes` whole numbers as such.
-    """
+    """What holds for all programs of a model, what they share, and what is said of one of them."""
 
     weights: Weights
     limit: int
+    """Bytes that a program may take."""
     engines: Sequence[Engine] = ()
-    shapes: tuple[Shape, ...] | None = None
-    anew: bool = True
-    watched: bool = False
+    """What computes it, the first one first."""
     checked: bool = False
-    iterated: bool = False
+    """Inputs of an instruction are kept until it is through."""
     compressed: bool = False
-    bf16: frozenset[str] | None = None
-    encloses: bool = False
+    """Weights may stay compressed: there are engines that read them so."""
     expanded: int = 0
+    """They do not where all take no more than so many bytes as f32."""
     quantized: bool = False
+    """There is an engine that multiplies codes of what is on a grid."""
     literal: bool = False
+    """No product is made one of another type."""
+    encloses: bool = False
+    """Rows of instructions become programs of their own, for the sizes that runs see."""
+    bf16: frozenset[str] | None = None
+    """Ops that engines compute in that type where it may be; None where all is f32."""
+
+    shapes: tuple[Shape, ...] | None = None
+    """Of the inputs, with a `Dim` for a size that is left open; None for what the model declares."""
+    anew: bool = True
+    """It is made of a program that was just built, not of one for any inputs, of which all is done but for shapes."""
+    watched: bool = False
+    """Every tensor is made, also those that nobody reads, and has memory of its own, so that it may be written to."""
+    iterated: bool = False
+    """Parameters are kept to the end of a run, so that the next one need not be given again what is the same."""
     presumed: Presumed | None = None
+    """Of what is open in a program that is to be settled."""
     forms: Mapping[int, Form] = field(default_factory=dict)
+    """Of instructions of one that was settled, by their identity."""
+
     refused: set[tuple[Layer, str]] = field(default_factory=set)
+    """Layers that engines have failed to bind."""
     answers: dict[Hashable, tuple[Attributes, Inferred]] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    """What rules have said, beside attributes that keys know by their identity, which are kept for that."""
     views: dict[Hashable, tuple[Attributes, Views]] = field(default_factory=lambda: Kept(MAX_ANSWERS))
+    """Where results lay that only look at memory, in the same way."""
     taken: dict[Hashable, Taken] = field(default_factory=lambda: Kept(MAX_TAKEN))
+    """What engines have made of instructions for sizes that a run has told."""
     alignment: Alignment = field(default_factory=Alignment)
+    """Copies of constants."""
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
     _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 
@@ -118,6 +125,16 @@ class Setting:
         if tensor.static or sizes is None:
             return tensor.static
         return tensor.shape is not None and sizes.can_tell(tensor.shape)
+
+    def closed(self, instruction: Instruction, program: Program) -> bool:
+        """Whether all about an instruction is known before the run, so that only its numbers are left to compute.
+
+        Its sizes may still be open where they are to be settled, when its rule is asked again.
+        """
+        if (instruction.open and self.sizes is None) or not instruction.plain:
+            return False
+        results = [program.tensors[number] for number in instruction.outputs]
+        return all(self.sized(tensor) and tensor.numeric for tensor in results)
 
     def dense(self, weights: CompressedWeights) -> Array:
         """The values of weights, f32, which programs share."""

@@ -34,26 +34,30 @@ Tensors = Sequence[tuple[Tensor, Sequence[int]]]
 """What is known of tensors, and the numbers of those of which just this is."""
 
 Question = tuple[Instruction, bool]
-"""A part of a program whose rule is asked for all that ask the same, and whether it leaves something to the run."""
+"""One instruction for all with equal inputs, and whether its rule leaves a check to the run."""
 
 
 class Decided(NamedTuple):
-    """A program of open sizes: `shapes` are those of its inputs, `used` the tensors that it has to do with, those of
-    which the same is known together. The values of the tensors `told` are sizes; of what `sizing` computes beside
-    these kernels alone compute what they check themselves, the tensors `sized`; tensors in it are `over` behind an
-    instruction. `forms` are those of the instructions. It is for sizes of which what was `presumed` is true.
-    """
+    """A program of open sizes, and all that is known of it once for the sizes of any run."""
 
     program: Program
     sizing: Program
+    """What computes the last parameters of `program`, without what is `told`."""
     shapes: tuple[Shape, ...]
+    """Of the inputs, with open sizes."""
     told: Mapping[int, Tensor]
+    """Tensors of `sizing` whose values are sizes."""
     used: Tensors
+    """Tensors of `program`, by what is known of them."""
     sized: Tensors
+    """Tensors of `sizing` whose kernels check themselves, so that no rule is asked."""
     over: Sequence[Sequence[int]]
+    """For each instruction of `sizing`, the tensors that it is the last to read."""
     questions: Sequence[Question]
     forms: Mapping[int, Form]
+    """Of the instructions, by their identity."""
     presumed: Presumed
+    """What has to be true of sizes that it is for."""
 
     def suits(self, given: Sequence[Sequence[int]]) -> bool:
         """Whether what was presumed is true of shapes."""

@@ -21,7 +21,6 @@ from irrun.records import NamedTuple
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Branch, Branches, Instruction, Program, Quick
 from irrun.run.session import Run
-from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.op import Array
 from irrun.spec.traits import Attending, Branching, Cutting, Lookup, Measuring, Repeating, Reshaping
 
@@ -143,7 +142,7 @@ def checks_itself(instruction: Instruction, program: Program) -> bool:
 
 def _is_known(number: int | None, program: Program) -> bool:
     tensor = None if number is None else program.tensors[number]
-    return tensor is None or (tensor.shape is not None and tensor.type in ELEMENT_TYPES and tensor.type != "string")
+    return tensor is None or (tensor.shape is not None and tensor.numeric)
 
 
 def _computed(parts: Sequence[_Part], views: bool, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:

@@ -12,12 +12,10 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.engines.grid import Coding
-from irrun.run.passes.folding import computed
+from irrun.run.internal_ops import CODES, DEQUANTIZE, QUANTIZE
 from irrun.run.passes.grids import Grids, kept_by, levels_of
-from irrun.run.passes.rewriting import closed
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.run.quantization import CODES, DEQUANTIZE, QUANTIZE
 from irrun.spec.dims import same_shapes
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -57,7 +55,7 @@ def requantized(program: Program, grids: Grids, setting: Setting) -> Program:
 
 def _limits(instruction: Instruction, program: Program, grids: Grids, setting: Setting) -> tuple[float, ...] | None:
     """The four limits of a quantization to codes, where these are numbers for all of the tensor."""
-    if not closed(instruction, program, setting) or program.tensors[instruction.outputs[0]].type != "f32":
+    if not setting.closed(instruction, program) or program.tensors[instruction.outputs[0]].type != "f32":
         return None
     limits = grids.limits(instruction)
     if limits is None or len(limits[0]) > 1 or grids.coding(instruction) is None:
@@ -109,7 +107,7 @@ class Functions:
                 with np.errstate(all="ignore"):
                     values[result] = QUANTIZE.kernel(given[0], coding=coding)
             else:
-                (values[result],) = computed(instruction, given)
+                (values[result],) = instruction.computed(given)
         found: Array = values[number]
         found.flags.writeable = False
         return found
@@ -123,7 +121,7 @@ class Functions:
         if (
             instruction.op.trait(Elementwise) is None
             or instruction.posts
-            or not closed(instruction, program, self._setting)
+            or not self._setting.closed(instruction, program)
         ):
             return False
         varying = self._varying(instruction)

@@ -22,8 +22,8 @@ from irrun.spec.attributes import (
     STRINGS,
     Attr,
 )
-from irrun.spec.op import FLOAT, Input, Op
-from irrun.spec.registry import OPSETS, registry
+from irrun.spec.op import FLOAT, OPSETS, Input, Op
+from irrun.spec.registry import registry
 
 TYPES = ("f16", "f32", "f64", "i8", "u8", "i32", "i64", "boolean", "string")
 """Element types that inputs are given though they are not allowed."""

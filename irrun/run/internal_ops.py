@@ -1,8 +1,8 @@
-"""The ops on numbers and their codes on a grid: no layer is of them, `passes.quantization` puts them in."""
+"""The ops that passes put in, which no layer is of: on codes, of normalization, and for what engines and rows need."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 from irrun.engines.grid import Coding, Grid
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Input, Node, Op, Output, Tensor
-from irrun.spec.traits import Elementwise
+from irrun.spec.traits import Elementwise, Normalizing
 
 CODES = 256
 """The codes that a byte has."""
@@ -59,6 +59,18 @@ def integer_product(product: Op) -> Op:
     return Op(f"Integer{product.name}", kernel, inputs, [Output("sums", "f32", "...")], rule=rule)
 
 
+def _divide(data: Array, *, eps: float) -> Array:
+    """Lines by the roots of the means of their squares."""
+    mean = np.mean(np.square(data), axis=-1, keepdims=True)
+    return np.asarray(data * (1 / np.sqrt(mean + np.float32(eps))))
+
+
+@cache
+def with_eps(eps: float) -> Mapping[str, Any]:
+    """The attributes of ROOT_MEAN_SQUARE, shared by all instructions of the same `eps`: so they are of one kind."""
+    return {"eps": eps}
+
+
 def _along_channels(values: Sequence[float], rank: int) -> Array:
     array = np.array(values, np.float32)
     return array.reshape(()) if array.size == 1 else array.reshape(-1, *[1] * (rank - 2))
@@ -80,3 +92,22 @@ TABLE = Op(
     [Input("codes", "dynamic", "[*codes]"), Input("table", "dynamic", f"[{CODES}]")],
     [Output("data", "dynamic", "[*codes]")],
 )
+ROOT_MEAN_SQUARE = Op(
+    "RootMeanSquare-0",
+    _divide,
+    [Input("data", "f32", "[*data]")],
+    [Output("output", "f32", "[*data]")],
+    traits=[Normalizing()],
+)
+"""Each line along the last axis of `data`, times 1 / sqrt(mean of the squares + the attribute `eps`)."""
+
+REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
+"""What brings a tensor into another layout; no layer is of it."""
+
+ENCLOSED = Op(
+    "Enclosed-0",
+    lambda *inputs: inputs,
+    [Input("inputs", "dynamic", "...", variadic=True)],
+    [Output("outputs", "dynamic", "...", variadic=True)],
+)
+"""What stands for a row of instructions; no layer is of it."""

@@ -27,7 +27,7 @@ def signature(work: Work) -> Hashable:
     return work.name, *work.attrs.items(), len(work.inputs), *tensors, *posts
 
 
-class Memory:
+class WorkCache:
     """What an engine has made of works, by their signature. Safe for threads, which may make the same twice."""
 
     def __init__(self) -> None:
