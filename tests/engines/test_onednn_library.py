@@ -325,7 +325,7 @@ BINDING = """
 import sys, threading
 import numpy as np
 from irrun.engines.onednn.library import DST, INFERENCE, SRC, open_library
-library = open_library(1, 0)
+library = open_library(1)
 layout = library.dense((64,))
 primitive = library.primitive("eltwise_forward", INFERENCE, 32, layout, layout, 0.0, 0.0, small=True)
 read, written, scratch = np.ones(64, np.float32), np.zeros(64, np.float32), np.zeros(primitive.scratch, np.uint8)
