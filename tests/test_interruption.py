@@ -1,6 +1,7 @@
 """Exceptions that handlers of signals raise go through everything; the same ones raised by engines and ops do not."""
 
 import signal
+import sys
 from functools import partial
 from types import SimpleNamespace
 
@@ -136,3 +137,71 @@ def test_an_alarm_in_an_observer_is_not_its_failure(alarm, tmp_path):
     alarm(signal.SIG_IGN)
     with pytest.raises(ExecutionError, match="late"):
         executor.run(np.ones(2, np.float32), observer=late)
+
+
+class Interrupted(BaseException):
+    """What the handler of a signal raises."""
+
+
+def run_until(executor, inputs, place):
+    """Run with an interruption at the `place`-th place where there can be one; whether there is such a place."""
+    left = place
+
+    def look(frame, event, _):
+        nonlocal left
+        left -= event in ("call", "c_return")
+        if left == 0:
+            sys.setprofile(None)
+            raise Interrupted
+
+    sys.setprofile(look)
+    try:
+        executor.run(inputs)
+    except Interrupted:
+        return True
+    finally:
+        sys.setprofile(None)
+    return False
+
+
+def several_kinds(g):
+    """Products, a loop, a part whose sizes the data tell, and what is shared by threads."""
+    x = g.Parameter("f32[?,64]", name="x")
+    rng = np.random.default_rng(0)
+    weights = rng.normal(size=(64, 64)).astype(np.float32)
+    y = g.Tanh(g.MatMul(x, weights, transpose_a=False, transpose_b=False))
+    rows = g.NonZero(g.Greater(g.ReduceSum(y, np.array([1]), keep_dims=False), np.float32(0.5)), output_type="i64")
+    picked = g.Gather(y, g.Squeeze(rows, np.array([0])), np.array(0))
+    return g.Softmax(picked, axis=1), g.ReLU(g.MatMul(picked, weights, transpose_a=False, transpose_b=True))
+
+
+@pytest.mark.parametrize("engine", ["auto", "numpy", "reference"])
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # in what is called as arrays go
+@pytest.mark.parametrize("name", ["cnn", "stateful-loop", "rows"])
+def test_a_run_after_one_that_was_interrupted_is_right(engine, name):
+    if name == "rows":
+        with irrun.build("rows", opset=13) as g:
+            for number, result in enumerate(several_kinds(g)):
+                g.Result(result, name=f"y{number}")
+        model = g.model
+    else:
+        model = f"samples/{name}/model.xml"
+    executor = irrun.GraphExecutor(model, engine=engine, threads=2)
+    shapes = {"x": (300, 64)} if name == "rows" else {}
+    one, two = (executor.random_inputs(number, shapes) for number in range(2))
+    for inputs in (one, two, one):
+        executor.run(inputs)
+    executor.reset_state()
+    expected = executor.run(two)
+    random, most = np.random.default_rng(0), 64
+    for _ in range(60):
+        place = int(random.integers(1, most))
+        if run_until(executor, one, place):
+            most = max(most, 2 * place)
+        executor.reset_state()
+        for inputs in (one, two) if random.random() < 0.5 else (two,):
+            executor.reset_state()
+            found = executor.run(inputs)
+        for key, array in expected.items():
+            np.testing.assert_array_equal(found[key], array)
+    assert most > 64

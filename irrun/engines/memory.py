@@ -9,6 +9,7 @@ from threading import Lock
 
 import numpy as np
 
+from irrun.locks import fork_safe
 from irrun.spec.op import Array
 
 ALIGNMENT = 64
@@ -58,7 +59,7 @@ class Arranged:
     """A constant as `arrange` makes it, when it is first asked for, and shared by all who ask."""
 
     def __init__(self, value: Array, arrange: Callable[[Array], Array]) -> None:
-        self._value, self._arrange, self._lock = value, arrange, Lock()
+        self._value, self._arrange, self._lock = value, arrange, fork_safe(Lock())
         self._made: Array | None = None
 
     def array(self) -> Array:

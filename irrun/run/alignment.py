@@ -8,6 +8,7 @@ import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
 from irrun.engines.memory import allocate, data_address
+from irrun.locks import fork_safe
 from irrun.spec.op import Array
 
 
@@ -16,7 +17,7 @@ class Alignment:
 
     def __init__(self) -> None:
         self._copies: dict[tuple[int, int], Array] = {}
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def __call__(self, array: Array) -> Array:
         """The array, or an aligned one that is equal in elements, shape and strides: loops over others are slow."""

@@ -59,7 +59,11 @@ class Iterations:
         assert self._held is not None
         self._shapes = shapes
         frame = self._held[1]
-        results = frame.execute(arrays, run, self._before)
+        try:
+            results = frame.execute(arrays, run, self._before)
+        except BaseException:  # wherever that has come in between: nobody goes on with what is half done
+            self._held = None
+            raise
         self._before = tuple(arrays)
         for position in frame.copied:
             results[position] = results[position].copy()

@@ -25,6 +25,8 @@ from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
 if TYPE_CHECKING:
+    from irrun.ir.graph import Graph
+    from irrun.ir.weights import Weights
     from irrun.run.kernels import Kernels
 
 
@@ -88,7 +90,7 @@ class _Layer:
         known = all(number is None or program.tensors[number].static for number in instruction.inputs)
         patient = instruction.op.trait(Branching) is not None and not known
         self._running = {
-            name: RunningBody(body_program, kernels.prepared(body_program, patient), instruction.layer, name)
+            name: RunningBody(body_program, kernels.bodies.prepared(body_program, patient), instruction.layer, name)
             for name, (_, body_program) in instruction.bodies.items()
         }
         self._branches = instruction.branches
@@ -191,14 +193,10 @@ class _Layer:
 
     def _bound(self) -> Mapping[str, Body]:
         """The bodies with what runs them."""
-        for name, (body, _) in self._instruction.bodies.items():
-            self._bodies[name] = replace(body, infer=partial(self._of_body, name), run=self._running[name])
+        for name, (body, program) in self._instruction.bodies.items():
+            known = partial(_known, self._kernels.weights, self._instruction.layer.bodies[name].graph, program)
+            self._bodies[name] = replace(body, infer=known, run=self._running[name])
         return self._bodies
-
-    def _of_body(self, name: str, tensors: Sequence[Tensor]) -> list[Tensor]:
-        """What is known of the results of a body."""
-        graph, (_, program) = self._instruction.layer.bodies[name].graph, self._instruction.bodies[name]
-        return body_inference(graph, program, Inference(self._kernels.weights))(tensors)
 
     def _inferred(self) -> dict[str, Body]:
         """The bodies for the rule: what this run knows is no business of other threads.
@@ -216,3 +214,8 @@ class _Layer:
     def _broken(self, violation: Violation, arrays: Sequence[Array | None]) -> ExecutionError:
         tensors = self._rule.tensors(arrays)
         return self._kernels.placed(violated(violation, self._op, self._instruction.layer, tensors))
+
+
+def _known(weights: Weights, graph: Graph, program: Program, tensors: Sequence[Tensor]) -> list[Tensor]:
+    """What is known of the results of a body."""
+    return body_inference(graph, program, Inference(weights))(tensors)

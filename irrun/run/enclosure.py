@@ -29,10 +29,8 @@ class Enclosure:
             iterations = self._idle.pop()
         except IndexError:  # another thread may have taken the last one just now
             iterations = self.preparation.iterations()
-        try:
-            results = iterations.once(arrays, run)
-        finally:
-            self._idle.append(iterations)
+        results = iterations.once(arrays, run)
+        self._idle.append(iterations)  # unless it has failed: nobody goes on with what is half done
         if run.meter is not None:
             for array in results:
                 run.meter.add(array)

@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import cached_property, partial
 from threading import Lock
 from typing import TYPE_CHECKING, Any
+from weakref import proxy
 
 import numpy as np
 
@@ -21,17 +22,18 @@ from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.signature import TensorInfo, described, handed_out, names_of_inputs, names_of_results
 from irrun.ir.sources import Source
 from irrun.ir.weights import WeightsError
+from irrun.locks import fork_safe
 from irrun.records import NamedTuple
 from irrun.run.frame import Frame
 from irrun.run.inputs import Binding, Inputs, random_inputs
-from irrun.run.kernels import Kernels, in_file
+from irrun.run.kernels import in_file
 from irrun.run.memory import Meter, available, owner_of, refusal, tensor_bytes
 from irrun.run.passes import prepare
 from irrun.run.passes.building import build, parameters_of
 from irrun.run.passes.narrowing import computed_in_bf16, emulated
 from irrun.run.passes.precision import retype
 from irrun.run.passes.setting import Setting
-from irrun.run.preparation import Preparation
+from irrun.run.preparation import Bodies, Preparation
 from irrun.run.program import Program
 from irrun.run.results import Results
 from irrun.run.session import Observer, Run, Session
@@ -57,10 +59,10 @@ MAX_EXPANDED = 1 << 30
 
 class _Part(NamedTuple):
     """What of a model is computed: tensors that are handed out by `keys`, from the Parameters of the numbers `read`.
-    `bodies` are those of its ops that have been run."""
+    `bodies` are those of its ops."""
 
     preparation: Preparation
-    bodies: Mapping[Program, Preparation]
+    bodies: Bodies
     read: tuple[int, ...]
     layers: tuple[Layer, ...]
     types: tuple[str, ...]
@@ -158,7 +160,7 @@ class GraphExecutor:
         self._setting.encloses = not once
         self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._inference, self._engines = inference, engines
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
         self._parameters, self._binding = graph.parameters, Binding(self.model, self._declared)
         self._doubtful = [node for node in inference.nodes.values() if node.complete and node.doubts]
@@ -167,7 +169,7 @@ class GraphExecutor:
         self.variable_types = self._whole.preparation.built.variables
         self.stateful = _is_stateful(self._whole.preparation.built)
         self.memories = Memories()
-        self._session = self.session()
+        self._session = Session(proxy(self))  # it would keep this object otherwise, as this keeps it
 
     def __reduce__(self) -> Any:
         return partial(GraphExecutor, **self._options), (self.model,)
@@ -290,9 +292,10 @@ class GraphExecutor:
 
     def execute(self, part: _Part, arrays: list[Array], run: Run) -> Results:
         """The results of a run for the arrays that `bind` gave. Its variables are changed if all went well."""
-        before = np.setbufsize(BUFFER)
+        before = np.getbufsize()
         watched = run.watched
         try:
+            np.setbufsize(BUFFER)
             with np.errstate(all="ignore"), part.preparation.frame(arrays, watched=watched) as frame:
                 program = frame.program
                 live = program.reserved + program.size if program.size else program.peak
@@ -328,7 +331,7 @@ class GraphExecutor:
 
     def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
         """The part of the model that makes `values`, which go by `names`; None are its Results."""
-        graph, bodies = self.model.graph, dict[Program, Preparation]()
+        graph = self.model.graph
         try:
             program = build(graph, self._inference, self.max_memory, values, compressed=bool(self._engines))
             program = retype(program, self._options["precision"])
@@ -339,7 +342,8 @@ class GraphExecutor:
             fixed = bool(self._engines) and _is_fixed(program)
             if not fixed:
                 program = prepare(program, replace(self._setting, engines=()))
-            preparation = Preparation(program, self._setting, self._kernels(bodies), self._comparison, ready=not fixed)
+            bodies = Bodies(self.model.path, self.model.weights, self._setting, self._comparison)
+            preparation = Preparation(program, self._setting, bodies.kernels, self._comparison, ready=not fixed)
             preparation.prepare_ahead()
         except WeightsError as error:
             raise self._unfit(str(error)) from None
@@ -381,24 +385,6 @@ class GraphExecutor:
                 outputs.append(array.copy() if copied else array)
                 shared.add(id(owner))
         return outputs
-
-    def _kernels(self, bodies: dict[Program, Preparation]) -> Kernels:
-        """Those of a part of the model, beside which its `bodies` are kept."""
-        return Kernels(self.model.path, self.model.weights, partial(self._prepared, bodies))
-
-    def _prepared(self, bodies: dict[Program, Preparation], program: Program, patient: bool) -> Preparation:
-        """The body of an op, made ready.
-
-        One that is `patient` waits with programs until the same sizes come again, which they do by chance where the
-        data tell them and it runs once.
-        """
-        preparation = bodies.get(program)
-        if preparation is None:
-            with self._lock:
-                setting, kernels = replace(self._setting, iterated=True), self._kernels(bodies)
-                made = Preparation(program, setting, kernels, self._comparison, patient=patient)
-                preparation = bodies.setdefault(program, made)
-        return preparation
 
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Container, Sequence
+from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,18 +15,15 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 
 if TYPE_CHECKING:
-    from irrun.run.preparation import Preparation
+    from irrun.run.preparation import Bodies
 
 
 class Kernels(NamedTuple):
-    """The kernels of a model's ops. `path` is its file, which errors name.
-
-    `prepared` makes a body ready, given whether it is patient, as the same sizes come to it again by chance only.
-    """
+    """The kernels of a model's ops. `path` is its file, which errors name; `bodies` are those that ops have."""
 
     path: Path
     weights: Weights
-    prepared: Callable[[Program, bool], Preparation]
+    bodies: Bodies
 
     def computation(self, program: Program, instruction: Instruction) -> Computation:
         """An instruction made ready for many calls."""

@@ -6,12 +6,16 @@ from collections import OrderedDict
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field, replace
+from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
+from weakref import proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import aligned, allocate
 from irrun.ir.collector import collector_paused
+from irrun.ir.weights import Weights
+from irrun.locks import fork_safe
 from irrun.records import dataclass
 from irrun.run.bodies import Iterations
 from irrun.run.compiling import EngineFailed, warn_fallback
@@ -50,6 +54,9 @@ MAX_SEEN = 256
 MAX_PATTERNS = 64
 """Patterns of shapes that grow, of which it is known whether programs for them are worth it."""
 
+MAX_IDLE = 256
+"""Turns of others after which a block goes that nobody has needed, as after many runs at once."""
+
 MAX_OPEN_WEIGHTS = 1 << 16
 """Bytes of a constant that an instruction of open sizes may read: engines lay out weights once, for sizes they know."""
 
@@ -68,11 +75,13 @@ class Block:
 
     They share it because the system takes long to give memory, and less of it stays in the processor's caches. Frames
     were last `looked` through for those of programs that are not kept any more when so many had made way for others.
+    It was used last in this `turn`.
     """
 
     memory: Array
     frames: dict[_Prepared, Frame] = field(default_factory=dict)
     looked: int = 0
+    turn: int = 0
 
     def grow(self, size: int) -> None:
         """Have room for a program of `size` bytes, with some to spare: what nobody writes to costs nothing."""
@@ -87,6 +96,30 @@ class Block:
 
     def __del__(self) -> None:
         self.keep(set())
+
+
+class Bodies:
+    """The bodies of the ops of a program, and those within them, made ready when they are first run. Safe for threads.
+
+    The `kernels` that run them refer to this object weakly: who runs the program keeps it.
+    """
+
+    def __init__(self, path: Path, weights: Weights, setting: Setting, comparison: Comparison | None) -> None:
+        self._setting, self._comparison = replace(setting, iterated=True), comparison
+        self.kernels = Kernels(path, weights, proxy(self))
+        self.made: dict[Program, Preparation] = {}
+
+    def prepared(self, program: Program, patient: bool) -> Preparation:
+        """A body, made ready.
+
+        One that is `patient` waits with programs until the same sizes come again, which they do by chance where the
+        data tell them and it runs once.
+        """
+        found = self.made.get(program)
+        if found is None:
+            made = Preparation(program, self._setting, self.kernels, self._comparison, patient=patient)
+            found = self.made.setdefault(program, made)
+        return found
 
 
 class Preparation:
@@ -115,7 +148,7 @@ class Preparation:
         self._patience = PATIENCE if _multiplies(built) else MORE_PATIENCE
         self._open: _Prepared | None = None
         self._seen: OrderedDict[Shapes, int] = OrderedDict()  # with how often
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._dropped = 0  # how often programs made way for others
         self._patterns: OrderedDict[Pattern, bool] = OrderedDict()  # with whether a program of theirs is worth it
@@ -123,7 +156,8 @@ class Preparation:
         self._only = _fixed(built)
         self._any = _Prepared(built, {}) if ready else None
         self._ready = ready
-        self._free: list[Block] = []
+        self._free: list[Block] = []  # the one that was released last is the last one
+        self._turn = 0  # how often a block was taken
         inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
         self._reserve = None if inner else Reserve()
         self._templates: Templates | None = None
@@ -151,8 +185,10 @@ class Preparation:
         block, frame = self.acquire(arrays, watched=watched)
         try:
             yield frame
-        finally:
-            self.release(block)
+        except BaseException:  # wherever that has come in between: nobody goes on with what is half done
+            block.keep(set())
+            raise
+        self.release(block)
 
     def acquire(
         self, arrays: Sequence[Array], *, watched: bool = False, meter: Meter | None = None
@@ -181,9 +217,11 @@ class Preparation:
         """A block that no run uses, with a frame of a program. Raises EngineFailed, MemoryError."""
         with self._lock:
             fitting = [block for block in self._free if prepared in block.frames] or self._free[-1:]
-            block = fitting[0] if fitting else Block(allocate(0))
+            block = fitting[-1] if fitting else Block(allocate(0))
             if fitting:
                 self._free.remove(block)
+            self._turn += 1
+            block.turn = self._turn
         try:
             if prepared not in block.frames:
                 with self._paused():
@@ -203,6 +241,8 @@ class Preparation:
                 block.keep({self._any, self._open, *self._kept.values()})
                 block.looked = self._dropped
             self._free.append(block)
+            while self._turn - self._free[0].turn > MAX_IDLE:
+                self._free.pop(0)
 
     def iterations(self) -> Iterations:
         return Iterations(self, fixed=self._only is not None)

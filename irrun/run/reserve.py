@@ -8,6 +8,7 @@ from threading import Lock
 import numpy as np
 
 from irrun.engines.memory import ALIGNMENT, allocate, cut
+from irrun.locks import fork_safe
 from irrun.spec.op import Array
 
 LEAST = 1 << 22
@@ -34,7 +35,7 @@ class Reserve:
 
     def __init__(self) -> None:
         self._blocks: list[Array] = []
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def take(self, size: int) -> Array:
         """`size` bytes that begin at a cache line, in the smallest block in which no array lies. Raises MemoryError."""

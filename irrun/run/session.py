@@ -14,6 +14,7 @@ from weakref import finalize
 
 from irrun.engines.work import Call
 from irrun.ir.graph import Layer
+from irrun.locks import fork_safe
 from irrun.records import dataclass
 from irrun.run.variables import Buffer, Declared, Variables
 from irrun.spec.op import Array, Op
@@ -133,7 +134,7 @@ class Session:
 
     def __init__(self, executor: GraphExecutor) -> None:
         self._executor = executor
-        self._lock = RLock()
+        self._lock = fork_safe(RLock())
         self._trail: Sequence[tuple[Sequence[Instruction], Iterator[Call]]] = ()
         self._buffers: dict[str, Buffer] = {}
         self.turn = 0

@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import field, replace
 from threading import Lock
 
+from irrun.locks import fork_safe
 from irrun.records import dataclass
 from irrun.run.passes import decide, place
 from irrun.run.passes.repeating import Course, course_of, repeat
@@ -63,7 +64,7 @@ class Templates:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
         self._kept: OrderedDict[Pattern, _Known] = OrderedDict()
 
     def prepare(self, setting: Setting, shapes: Shapes) -> Program:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.work import chain
+from irrun.locks import fork_safe
 from irrun.records import dataclass
 from irrun.run.reserve import OWN_REFERENCES
 from irrun.spec.dtypes import numpy_dtype
@@ -63,7 +64,7 @@ class Memories:
 
     def __init__(self) -> None:
         self._left: list[Array] = []
-        self._lock = RLock()  # a session may end while another one looks
+        self._lock = fork_safe(RLock())  # a session may end while another one looks
 
     def leave(self, buffers: MutableMapping[str, Buffer]) -> None:
         """Forget buffers, whose memory may be for others now."""

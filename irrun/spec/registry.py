@@ -16,6 +16,7 @@ from pathlib import Path
 from threading import RLock
 from types import MappingProxyType, ModuleType
 
+from irrun.locks import fork_safe
 from irrun.spec.op import OPSETS, Op
 
 _NUMBERS = {f"opset{number}": number for number in OPSETS}
@@ -41,7 +42,7 @@ class Registry:
         self._by_type: dict[str, list[Op]] = {}
         self._found: dict[tuple[str, str], Op] = {}
         self._installed = installed()
-        self._loading = RLock()
+        self._loading = fork_safe(RLock())
 
     @property
     def ops(self) -> dict[str, Op]:
@@ -143,7 +144,7 @@ def _key(type: str) -> str:
     return SPELLINGS.get(type, type).lower()
 
 
-_FIRST = RLock()
+_FIRST = fork_safe(RLock())
 
 
 @cache

@@ -178,7 +178,7 @@ def test_no_iteration_gives_zeros_of_the_size_that_is_known(engine, trips, go, t
 
 def computed_by(executor, name):
     """What computes the instructions of an op in the bodies that have run."""
-    kept = [kept.program for body in executor._whole.bodies.values() for kept in body._kept.values()]
+    kept = [kept.program for body in executor._whole.bodies.made.values() for kept in body._kept.values()]
     return {instruction.by for program in kept for instruction in program.instructions if instruction.op.name == name}
 
 

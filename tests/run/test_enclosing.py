@@ -97,7 +97,7 @@ def test_how_often_sizes_come_before_they_are_prepared(multiplied, in_a_branch, 
         (result,) = ours.run([x, mask, *([np.True_] if in_a_branch else [])]).values()
         wanted = x[mask != 0] @ WEIGHTS[0] if multiplied else x[mask != 0]
         np.testing.assert_allclose(result, np.sqrt(np.maximum(-wanted, 0)), atol=1e-5)
-        inner = ours._whole.bodies.values() if in_a_branch else enclosures(ours)
+        inner = ours._whole.bodies.made.values() if in_a_branch else enclosures(ours)
         made.append(sum(len(one._kept) for one in inner))
     assert made == ([0, 0, 1, 1, 1, *[2] * 8] if multiplied else [0] * 10 + [1, 1, 1])
 

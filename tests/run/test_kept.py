@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import weakref
 from typing import Any
 
 import numpy as np
@@ -75,4 +76,24 @@ def test_bodies_go_with_the_part_of_the_model_that_they_are_of():
 
 def _preparations() -> int:
     gc.collect()
-    return sum(isinstance(found, preparing.Preparation) for found in gc.get_objects())
+    return sum(type(found) is preparing.Preparation for found in gc.get_objects())
+
+
+@pytest.mark.parametrize("name", ["cnn", "stateful-loop", "transformer-block"])
+def test_what_somebody_drops_is_gone_at_once(name: str):
+    before = _preparations()
+    gc.disable()
+    try:
+        executor = irrun.GraphExecutor(f"samples/{name}/model.xml")
+        session = executor.session()
+        for number in range(2):
+            session.run(executor.random_inputs(number))
+            executor.run(executor.random_inputs(number))
+        gone = weakref.ref(executor), weakref.ref(session)
+        del executor
+        assert gone[0]() is not None, "a session keeps its executor"
+        del session
+        assert [found() for found in gone] == [None, None]
+        assert sum(type(found) is preparing.Preparation for found in gc.get_objects()) <= before
+    finally:
+        gc.enable()

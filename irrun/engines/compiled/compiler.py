@@ -22,6 +22,7 @@ import llvmlite.binding as llvm
 from llvmlite import ir
 
 from irrun.files import atomic_write, open_regular
+from irrun.locks import fork_safe
 
 MAX_FILES = 512
 """Kernels that the folder may hold; of more, the older half goes."""
@@ -76,7 +77,7 @@ class _Compiler:
         target = llvm.Target.from_default_triple()
         self._machine = target.create_target_machine(name, options, opt=3, jit=True)
         self._engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), self._machine)
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
         self._addresses: dict[Hashable, Addresses] = {}
         self._folder = folder()
         about = (llvmlite.__version__, llvm.llvm_version_info, self._triple, name, options, *_sources())
@@ -116,7 +117,7 @@ class _Compiler:
         return code
 
 
-_first = Lock()
+_first = fork_safe(Lock())
 _made = cache(_Compiler)
 
 

@@ -30,6 +30,7 @@ from irrun.engines.onednn.bindings import (
 from irrun.engines.placement import Placement
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work_cache import WorkCache
+from irrun.locks import fork_safe
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -239,7 +240,7 @@ class Library:
         self._layouts: dict[tuple[Any, ...], Descriptor] = {}
         self._told: dict[Descriptor, Descriptor] = {}  # those of primitives, equal ones as one
         self._memories: dict[tuple[int, int], _Memory] = {}
-        self.lock = Lock()
+        self.lock = fork_safe(Lock())
         self.works = WorkCache()
         self.pool = Threads(threads)
         self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()

@@ -13,6 +13,7 @@ from irrun.engines.axes import canonical_strides, dense_strides, lies_so
 from irrun.engines.memory import allocate
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
+from irrun.locks import fork_safe
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 
@@ -71,7 +72,7 @@ class Packed:
         self._library, self._source, self.layout = library, source, target
         self._value, self._arranged = value, arranged
         self._packed: Array | None = None
-        self._lock = Lock()
+        self._lock = fork_safe(Lock())
 
     def array(self) -> Array:
         with self._lock:
