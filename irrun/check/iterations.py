@@ -31,9 +31,7 @@ def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagno
         elif node.op.trait(Iterating) is not None:
             yield from _last_values(node, inference)
             iterator = not node.op.least_inputs
-            found = [*_changed_values(node, inference, iterator=iterator)] or [
-                *_joins(node, inference, iterator=iterator)
-            ]
+            found = [*_changed_values(node, inference, iterator=iterator)] or [*_joins(node, iterator=iterator)]
             yield from found
             if sizes and not found and node.layer not in inference.blamed:
                 yield from _other_entries(node, inference)
@@ -235,7 +233,7 @@ def _iterations_of(entry: PortMap, dims: tuple[int, ...], shape: Shape) -> int |
     return total // part
 
 
-def _joins(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
+def _joins(node: InferredLayer, *, iterator: bool) -> Iterator[Diagnostic]:
     """Outputs whose `start`, `end` and `stride` do not cover the joined axis as it comes out.
 
     OpenVINO refuses that of a TensorIterator. Of a Loop it looks at the direction and the length of a step only, which
