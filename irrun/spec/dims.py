@@ -322,6 +322,17 @@ def same_shapes(a: Shape | None, b: Shape | None) -> bool:
     return a is not None and b is not None and len(a) == len(b) and all(map(same, a, b))
 
 
+def meet(a: Size, b: Size) -> Size:
+    """What is known of a size that is both `a` and `b`, which do not contradict each other.
+
+    >>> meet(fresh(2), 3), meet(fresh(2), fresh(0, 8))
+    (3, 2..8)
+    """
+    if isinstance(a, int):
+        return a
+    return b if isinstance(b, int) else a.within(b.low, b.high)
+
+
 def broadcast(*sizes: Size) -> Size | None:
     """The size that `sizes` broadcast to by numpy's rule, or None where they provably do not.
 
