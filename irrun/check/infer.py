@@ -31,6 +31,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
+from irrun.spec.dims import incompatible
 from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
@@ -157,7 +158,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         node = infer_layer(layer, inference)
         if node is not None:
             if given is not None and node.outputs:
-                if graph.owner and contradict(node.outputs[0], given):
+                if graph.owner and incompatible(node.outputs[0].shape, given.shape):
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
@@ -441,15 +442,6 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
     results = [inference.tensor(value) for value in read]
     inference.latest[graph] = given, results
     return results
-
-
-def contradict(declared: Tensor, given: Tensor) -> bool:
-    """Whether a tensor that is `given` cannot have the declared shape."""
-    if declared.shape is None or given.shape is None:
-        return False
-    if len(declared.shape) != len(given.shape):
-        return True
-    return any((a == b) is False for a, b in zip(declared.shape, given.shape, strict=True))
 
 
 def _meet(declared: Tensor, given: Tensor, owner: Layer | None) -> Tensor:

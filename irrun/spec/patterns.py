@@ -10,7 +10,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from irrun.records import NamedTuple
-from irrun.spec.dims import Dim, Shape, Size, fresh, meet
+from irrun.spec.dims import Dim, Shape, Size, fresh, incompatible, meet
 
 
 class Pattern(NamedTuple):
@@ -112,8 +112,7 @@ def _bind_star(
         dims[name] = shape
         origins[name] = port
         return
-    fits = len(bound) == len(shape) and all((a == b) is not False for a, b in zip(bound, shape, strict=True))
-    if not fits:
+    if incompatible(bound, shape):
         found, expected = shape_text(shape), shape_text(bound)
         raise Mismatch("E304", f"`{name}` is {found} in `{port}`, but {expected} in `{origins[name]}`", origins[name])
     dims[name] = tuple(map(meet, bound, shape))

@@ -12,8 +12,8 @@ from irrun.check.deviations import Deviation, concerning, explaining
 from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.run.session import Calculation, Event, Observer
+from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array
-from irrun.tools.compare.blocks import is_exact, is_number
 from irrun.tools.compare.causes.case import Cause
 from irrun.tools.compare.causes.decision import decide
 from irrun.tools.compare.observed import Context, Earlier, Observed
