@@ -67,7 +67,6 @@ _WORDS = {
     "bfloat16": "bf16",
     "bool": "boolean",
     "str": "string",
-    "int": "i32",
     "long": "i64",
     **{f"{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (4, 8, 16, 32, 64)},
     **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (4, 8, 16, 32, 64)},
@@ -103,6 +102,7 @@ FLOAT_FORMATS = {
     "f8e4m3": FloatFormat(2.0**-3, 448.0, 2.0**-9, 2.0**-6),
     "f8e5m2": FloatFormat(2.0**-2, 57344.0, 2.0**-16, 2.0**-14),
 }
+"""By name. Those of 4 and 8 bits that are scales or codes are not among them."""
 
 CODES = {"u1", "u3", "u6", "nf4"}
 """Types without a numpy counterpart: arrays of them hold the raw codes, one uint8 an element."""
