@@ -6,9 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, Sizes, Undecided, broadcast
-
-from ._indexing import agreed
+from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, Sizes, Undecided, broadcast, meet
 
 EXPLICIT = ("explicit", "none")
 """The modes that map axes by axes_mapping; OpenVINO writes `none` for explicit into files of opset1."""
@@ -83,5 +81,5 @@ def broadcast_to_shape(node: Node) -> Shapes:
             same, single = size == wanted, size == 1
             fits = True if single is True or same is True else single if same is False else UNDECIDED
             node.require("C2", fits, message, "data")
-            output[axis] = agreed(wanted, size) if single is False else wanted
+            output[axis] = meet(wanted, size) if single is False else wanted
     return {"output": tuple(output)}

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import Array, Dim, Node, Shape, Size, Sizes, broadcast, every, fresh, product, shape_text
+from irrun.spec import Array, Dim, Node, Shape, Size, Sizes, broadcast, every, fresh, meet, product, shape_text
 
 from ._precision import accumulator
 
@@ -54,13 +54,6 @@ def count_once(
     if len(places) < len(axes):
         message = f"`{name}` is {list(axes)}, which has an axis twice"
         node.tolerate(label, ONCE, message, name if port else None, about=() if port else [name])
-
-
-def agreed(a: Size, b: Size) -> Size:
-    """What is known of a size that is both `a` and `b`."""
-    if isinstance(a, int):
-        return a
-    return b if isinstance(b, int) else a.within(b.low, b.high)
 
 
 def check_shape(node: Node, label: str, name: str, expected: Shape) -> None:
@@ -342,7 +335,7 @@ def common_dims(node: Node, range_label: str, equal_label: str, axis: int | None
 
 
 def gathered_shape(data: Any, indices: Any, axis: int | None, batch: int) -> tuple[Size, ...]:
-    common = tuple(map(agreed, data[:batch], indices[:batch]))
+    common = tuple(map(meet, data[:batch], indices[:batch]))
     if axis is None:
         return (*common, *(fresh() for _ in range(len(data) - 1 + len(indices) - 2 * batch)))
     return (*common, *data[batch:axis], *indices[batch:], *data[axis + 1 :])

@@ -46,6 +46,7 @@ from irrun.spec import (
     fresh,
     joined,
     largest,
+    meet,
     numpy_dtype,
     op,
     product,
@@ -55,7 +56,6 @@ from irrun.spec import (
 from ._broadcasting import broadcast_data, broadcast_to_shape
 from ._indexing import (
     WRAPS,
-    agreed,
     axis_of,
     check_scatter_nd,
     check_shape,
@@ -261,7 +261,7 @@ def _(node: Node) -> Shapes:
             node.require(
                 "C3", a == b, f"dimension {number} is {b} in `indices`, but {a} in `data`", "indices", about=["data"]
             )
-            output[number] = agreed(a, b)
+            output[number] = meet(a, b)
     node.within("C4", "indices", 0, data[axis], lenient=WRAPS)
     return {"output": tuple(output)}
 
@@ -657,7 +657,7 @@ def _(node: Node) -> Shapes:
                 continue
             message = f"dimension {place} is {size} in `inputs[{number}]`, but {output[place]} before"
             node.require("C4", size == output[place], message, about=[("inputs", number)])
-            output[place] = agreed(output[place], size)
+            output[place] = meet(output[place], size)
     for _ in range(len(tensors) - len(shapes)):
         output[axis] += fresh()
     return {"output": tuple(output)}

@@ -354,7 +354,7 @@ def test_a_resizing_op_whose_sizes_stay_gives_its_input(op, sizes):
     given = [targets["f" if "SCALES" in port.type or not sizes else "i"] for port in op.inputs[1:-1]]
     if len(given) == 2:
         given = [targets["i"], targets["f"]]
-    words = {attr.keyword: attr.kind.name.split(" | ") for attr in op.attrs}
+    words = {attr.keyword: attr.kind.words for attr in op.attrs}
     rule = "sizes" if sizes else "scales"
     for mode, transform in itertools.product(words["mode"], words["coordinate_transformation_mode"]):
         attrs = {"mode": mode, "coordinate_transformation_mode": transform, "shape_calculation_mode": rule}
@@ -368,7 +368,7 @@ def test_a_resizing_op_whose_sizes_stay_gives_its_input(op, sizes):
 def test_a_resizing_op_says_where_all_it_gives_are_elements_of_its_input(op, pads):
     data, sizes, scales = 3 + elements(op, 0, (2, 3, 5)), np.array([4, 9]), np.float32([4 / 3, 1.8])
     given = [sizes] if len(op.inputs) == 3 else [sizes, scales]
-    (words,) = (attr.kind.name.split(" | ") for attr in op.attrs if attr.keyword == "mode")
+    (words,) = (attr.kind.words for attr in op.attrs if attr.keyword == "mode")
     for mode in words:
         attrs = {"mode": mode, "shape_calculation_mode": "sizes", "pads_begin": pads, "pads_end": pads}
         found = op(data, *given, np.array([1, 2]), **attrs)

@@ -9,7 +9,7 @@ from command_line import irrun as command
 from ir_builder import Model
 
 import irrun
-from irrun.check.trace import MAX_TRACED, trace, traced
+from irrun.check.trace import MAX_TRACED, traced
 
 ROOT = Path(__file__).parent.parent
 INVALID = ROOT / "tests" / "invalid"
@@ -55,9 +55,9 @@ def test_a_size_is_followed_through_shape_arithmetic_to_the_constant_that_gives_
 
 def test_notes_stand_at_the_lines_of_their_layers(flattened):
     report = irrun.validate(flattened)
-    (found,) = report.diagnostics
+    (found,) = traced(report).diagnostics
     lines = flattened.read_text().split("\n")
-    places = [note.span.line for note in trace(found, report.inference)]
+    places = [note.span.line for note in found.notes]
     starts = ("<port", '<layer id="8"', '<layer id="7"', '<layer id="6"', "<port", '<layer id="1"')
     for line, start in zip(places, starts, strict=True):
         assert lines[line - 1].startswith(start)

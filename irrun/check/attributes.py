@@ -13,7 +13,7 @@ from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import NamedTuple
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr, EachAxis
-from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
+from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
 from irrun.spelling import close_matches
@@ -38,8 +38,6 @@ _MADE_OF = {
 }
 
 _CASE = "OpenVINO ignores the case of it, except in a Const; other readers of the file do not"
-
-_TYPE_WORDS = {"float": "f32", "half": "f16", "double": "f64", "int": "i32", "long": "i64", "bool": "boolean"}
 
 
 class Attributes(NamedTuple):
@@ -242,7 +240,7 @@ def _beyond(op: Op, layer: Layer, attr: Attr, value: Any, text: str) -> Iterator
 
 def _reworded(op: Op, layer: Layer, attr: Attr, text: str) -> Diagnostic:
     """The warning of a word that OpenVINO takes for another one."""
-    message = f"attribute `{attr.name}` is `{text}`, expected one of {attr.kind.name.replace(' | ', ', ')}"
+    message = f"attribute `{attr.name}` is `{text}`, expected one of {', '.join(attr.kind.words)}"
     help = f"OpenVINO takes it for `{attr.meant(text)}`, and so does irrun; see {source_page(op)}"
     return _problem("W953", message, layer, attr.name, help)
 
@@ -300,10 +298,10 @@ def _ignored(layer: Layer, misplaced: dict[str, Element], reported: Collection[s
 def _meant(attr: Attr, text: str) -> str | None:
     """What an unreadable word may be meant for."""
     if attr.kind is ELEMENT_TYPE:
-        known = PRECISIONS.get(text.lower()) or _TYPE_WORDS.get(text.lower().rstrip("0123456789_t"), "")
-        close = [known] if known in ELEMENT_TYPES else close_matches(text, ELEMENT_TYPES)
+        known = meant_type(text)
+        close = [known] if known is not None else close_matches(text, ELEMENT_TYPES)
     else:
-        words = attr.kind.name.split(" | ")
+        words = attr.kind.words
         close = close_matches(text, words) if len(words) > 1 or attr.kind.cased else []
     return f"did you mean `{close[0]}`?" if close else None
 

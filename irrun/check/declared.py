@@ -9,7 +9,7 @@ from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, LayerName, Note
 from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
-from irrun.spec.dims import fresh
+from irrun.spec.dims import Shape, fresh, incompatible
 from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
 
@@ -131,10 +131,8 @@ def _other_shape(node: InferredLayer, port: Port, tensor: Tensor, where: str) ->
 
 
 def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
-    """Whether no tensor could have both the declared sizes and the inferred ones."""
-    if tensor.shape is None:
-        return False
-    if len(dims) != len(tensor.shape):
-        return True
-    sizes = zip(dims, tensor.shape, strict=True)
-    return bool([known for size, known in sizes if size != -1 and (size == known) is False])
+    """Whether no tensor could have both the declared sizes, of which -1 is any, and the inferred ones."""
+    declared: Shape = dims
+    if tensor.shape is not None and -1 in dims and len(dims) == len(tensor.shape):
+        declared = tuple(known if size == -1 else size for size, known in zip(dims, tensor.shape, strict=True))
+    return incompatible(declared, tensor.shape)

@@ -337,7 +337,7 @@ def _content(attr: Attr) -> str:
     name = _NAMED.get(attr.kind)
     if name:
         return f'<ref name="{name}"/>'
-    words = attr.kind.name.split(" | ")
+    words = list(attr.kind.words)
     if not attr.kind.cased:  # any case is read; OpenVINO writes these
         words += [*map(str.lower, words), *map(str.upper, words)]
     return _one_of(dict.fromkeys(words))

@@ -7,7 +7,7 @@ gives one diagnostic and the rest of the model is still checked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from typing import Any
@@ -31,6 +31,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
+from irrun.spec.dims import incompatible
 from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
@@ -90,8 +91,8 @@ class Inference:
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
     """
 
-    def __init__(self, weights: Weights, known: Inference | None = None, ignore: frozenset[str] = frozenset()) -> None:
-        self.weights, self.known, self.ignore = weights, known, ignore
+    def __init__(self, weights: Weights, ignore: frozenset[str] = frozenset()) -> None:
+        self.weights, self.ignore = weights, ignore
         self.nodes: dict[Layer, InferredLayer] = {}
         self.ops: dict[tuple[str, str], Op] = {}
         self.diagnostics: list[Diagnostic] = []
@@ -135,14 +136,10 @@ def infer(
     graph: Graph,
     weights: Weights,
     parameters: Mapping[Layer, Tensor] | None = None,
-    known: Inference | None = None,
     ignore: frozenset[str] = frozenset(),
 ) -> Inference:
-    """Infer a whole model; `parameters` replaces what its Parameters declare, and errors of codes in `ignore` are none.
-
-    `known` is what was inferred of it without: it still holds for layers that no such Parameter leads to.
-    """
-    inference = Inference(weights, known=known, ignore=ignore)
+    """Infer a whole model; `parameters` replaces what Parameters declare, and errors of codes in `ignore` are none."""
+    inference = Inference(weights, ignore)
     infer_graph(graph, inference, name_sizes(graph, parameters or {}))
     while inference.pending:
         body = inference.pending.pop()
@@ -158,12 +155,10 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         given = parameters.get(layer)
         inference.nodes.pop(layer, None)
         said = len(inference.diagnostics)
-        node = None if given is not None or inference.known is None else _unchanged(layer, inference.known, inference)
-        if node is None:
-            node = infer_layer(layer, inference)
+        node = infer_layer(layer, inference)
         if node is not None:
             if given is not None and node.outputs:
-                if graph.owner and contradict(node.outputs[0], given):
+                if graph.owner and incompatible(node.outputs[0].shape, given.shape):
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
@@ -172,15 +167,6 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         # bodies that the rule did not ask for are checked by what they declare
         if layer.bodies:
             inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
-
-
-def _unchanged(layer: Layer, known: Inference, inference: Inference) -> InferredLayer | None:
-    """What is known already of a layer whose inputs are those that it was found with."""
-    if layer.bodies:
-        return None
-    before, now = known.nodes, inference.nodes
-    unchanged = all(value is not None and now.get(value.layer) is before.get(value.layer) for value in layer.inputs)
-    return before.get(layer) if unchanged else None
 
 
 def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
@@ -409,7 +395,7 @@ def _slices(entry: PortMap) -> dict[str, Any]:
     return {name: getattr(entry, name) for name in _TUPLE_FIELDS}
 
 
-def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | None = None) -> Body:
+def body_of(body: LayerBody, inference: Inference) -> Body:
     """A body as ops see it: port maps by number, and a way to infer it."""
     parameters = {layer: number for number, layer in enumerate(body.graph.parameters)}
     results = {layer: number for number, layer in enumerate(body.graph.results)}
@@ -426,7 +412,6 @@ def body_of(body: LayerBody, inference: Inference, run: Callable[..., Any] | Non
         parameters=len(parameters),
         results=len(results),
         infer=partial(infer_body, body.graph, inference),
-        run=run,
         declared=tuple(_declared(parameter, inference) for parameter in parameters),
     )
 
@@ -457,15 +442,6 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
     results = [inference.tensor(value) for value in read]
     inference.latest[graph] = given, results
     return results
-
-
-def contradict(declared: Tensor, given: Tensor) -> bool:
-    """Whether a tensor that is `given` cannot have the declared shape."""
-    if declared.shape is None or given.shape is None:
-        return False
-    if len(declared.shape) != len(given.shape):
-        return True
-    return any((a == b) is False for a, b in zip(declared.shape, given.shape, strict=True))
 
 
 def _meet(declared: Tensor, given: Tensor, owner: Layer | None) -> Tensor:

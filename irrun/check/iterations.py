@@ -7,13 +7,13 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irrun.check.declared import contradicts
-from irrun.check.infer import Inference, InferredLayer, body_of, contradict, failing_alone, infer_graph, read_alone
+from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to
 from irrun.ir.xml import attribute_span
 from irrun.spec.body import Misfit, misfit
-from irrun.spec.dims import Shape, Size, same_shapes
+from irrun.spec.dims import Shape, Size, incompatible, same_shapes
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Iterating
@@ -31,9 +31,7 @@ def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagno
         elif node.op.trait(Iterating) is not None:
             yield from _last_values(node, inference)
             iterator = not node.op.least_inputs
-            found = [*_changed_values(node, inference, iterator=iterator)] or [
-                *_joins(node, inference, iterator=iterator)
-            ]
+            found = [*_changed_values(node, inference, iterator=iterator)] or [*_joins(node, iterator=iterator)]
             yield from found
             if sizes and not found and node.layer not in inference.blamed:
                 yield from _other_entries(node, inference)
@@ -235,7 +233,7 @@ def _iterations_of(entry: PortMap, dims: tuple[int, ...], shape: Shape) -> int |
     return total // part
 
 
-def _joins(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
+def _joins(node: InferredLayer, *, iterator: bool) -> Iterator[Diagnostic]:
     """Outputs whose `start`, `end` and `stride` do not cover the joined axis as it comes out.
 
     OpenVINO refuses that of a TensorIterator. Of a Loop it looks at the direction and the length of a step only, which
@@ -308,7 +306,7 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     inference.repeated = scratch.repeated
     for edge in body.back_edges:
         first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
-        if first is None or first.shape is None or then.shape is None or not contradict(first, then):
+        if first is None or first.shape is None or then.shape is None or not incompatible(first.shape, then.shape):
             continue
         if not iterator and len(first.shape) == len(then.shape):
             continue

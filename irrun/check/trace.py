@@ -65,11 +65,6 @@ def traced(report: Report) -> Report:
     return replace(report, diagnostics=found)
 
 
-def trace(diagnostic: Diagnostic, inference: Inference) -> tuple[Note, ...]:
-    """The notes of `diagnostic`, and how what it complains of came to be, the nearest layer first."""
-    return _notes(diagnostic, inference, _by_label(inference))
-
-
 def _by_label(inference: Inference) -> dict[LayerName, list[Layer]]:
     found: dict[LayerName, list[Layer]] = {}
     for graph in inference.visited:
@@ -81,6 +76,7 @@ def _by_label(inference: Inference) -> dict[LayerName, list[Layer]]:
 def _notes(
     diagnostic: Diagnostic, inference: Inference, layers: Mapping[LayerName, Sequence[Layer]]
 ) -> tuple[Note, ...]:
+    """The notes of `diagnostic`, and how what it complains of came to be, the nearest layer first."""
     layer = _layer_of(diagnostic, layers)
     if layer is None or diagnostic.code[:2] not in ("E3", "E4", "W9"):
         return diagnostic.notes

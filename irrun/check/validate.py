@@ -132,7 +132,7 @@ def validate(
         if read_model is None or any(problem.code == "E110" for problem in problems):  # layers of kernels, not of ops
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
-    inference = infer(found.graph, found.weights, _given(found, shapes or {}), ignore=ignorable(ignore))
+    inference = infer(found.graph, found.weights, given_tensors(found, shapes or {}), ignore=ignorable(ignore))
     problems = refuted(problems, inference.refuted, found.weights)
     declared = compare_declared(inference, sizes=not shapes)
     bodies: list[Diagnostic] = []
@@ -170,7 +170,8 @@ def find_input(model: Model, name: str | int) -> int:
     raise ValueError(f"`{clipped(name, LONGEST_NAME)}` {what} of the model; its inputs are {listing}")
 
 
-def _given(model: Model, shapes: GivenShapes) -> dict[Layer, Tensor]:
+def given_tensors(model: Model, shapes: GivenShapes) -> dict[Layer, Tensor]:
+    """What is known of Parameters that are given shapes, in which a name is one size. Raises ValueError."""
     parameters = model.graph.parameters
     names: dict[str, Dim] = {}
     return {

@@ -128,8 +128,8 @@ def files_read(context: click.Context) -> list[Path]:
     return list(context.meta.get("irrun.read", ()))
 
 
-def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
-    """--ops FILE, which loads before the command runs."""
+def ops_option(function: Callable[..., Any], *, exposed: bool = False) -> Callable[..., Any]:
+    """--ops FILE, which loads before the command runs; where it is `exposed` the command is given the paths, too."""
 
     def load(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
         if paths:
@@ -150,7 +150,7 @@ def ops_option(function: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="FILE",
         callback=load,
-        expose_value=False,
+        expose_value=exposed,
         help="A Python module with custom ops; may be given several times. It is run, so trust it.",
     )
     return option(function)

@@ -80,7 +80,7 @@ def _pattern(context: click.Context, parameter: click.Parameter, text: str | Non
     "--max-time", type=click.FloatRange(1), default=3600.0, show_default=True, help="Seconds that all may take."
 )
 @MAX_MEMORY
-@ops_option
+@partial(ops_option, exposed=True)  # the check's process loads them, too
 @click.pass_context
 def reduce(
     context: click.Context,
@@ -234,6 +234,3 @@ def _check(
             raise click.BadParameter(str(error) or "give one code", context, param_hint="--diagnostic") from None
         return Judgement("diagnostic", {"code": code_of}, timeout, ops)
     return Judgement("nonfinite", {"precision": precision}, timeout, ops)
-
-
-next(option for option in reduce.params if option.name == "ops_files").expose_value = True  # for the check's process

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from functools import partial
 from pathlib import Path
 
 import click
 
 from irrun.cli.comparing import CONFIG, FAILED
-from irrun.cli.files import STANDARD, keep_apart, write_text, writing, written_file
+from irrun.cli.files import STANDARD, existing_folder, keep_apart, write_text, writing, written_file
 from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, colour, ops_option, paint, say
 from irrun.cli.progress import progress
 
@@ -28,9 +29,7 @@ def _things(context: click.Context, parameter: click.Parameter, text: str) -> tu
 def _results(context: click.Context, parameter: click.Parameter, path: Path | None) -> Path | None:
     if path is not None and path.suffix.lower() not in RESULTS:
         raise click.BadParameter(f"{path} ends in neither of {' and '.join(RESULTS)}", context, parameter)
-    if path is not None and not path.absolute().parent.is_dir():
-        raise click.BadParameter(f"there is no folder {path.parent} to write to", context, parameter)
-    return path
+    return existing_folder(context, parameter, path)
 
 
 def _tolerances(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> tuple[str, ...]:
@@ -119,7 +118,7 @@ def _tolerances(context: click.Context, parameter: click.Parameter, given: tuple
 @ENGINE
 @PRECISION
 @MAX_MEMORY
-@ops_option
+@partial(ops_option, exposed=True)  # workers load them, too
 @click.pass_context
 def sweep(
     context: click.Context,
@@ -228,6 +227,3 @@ def sweep(
     click.echo(said, err=STANDARD in (junit, matrix), color=colour())
     bad = {row.status for row in found.rows} - {OK}
     context.exit(FAILED if bad - set(AT_FAULT) else 1 if bad else 0)
-
-
-next(option for option in sweep.params if option.name == "ops_files").expose_value = True  # for the workers

@@ -122,8 +122,8 @@ class _Document:
         parts: dict[str, Callable[[Element], object]] = {
             "data": lambda _: self._data(made, layer, data),
             "rt_info": lambda _: self.markup.copy(made, layer.rt_info) if layer.rt_info else None,
-            "input": lambda element: self._ports(made, element, layer, layer.input_ports),
-            "output": lambda element: self._ports(made, element, layer, [value.port for value in layer.outputs]),
+            "input": lambda element: self._ports(made, element, layer.input_ports),
+            "output": lambda element: self._ports(made, element, [value.port for value in layer.outputs]),
         }
         needed = {tag for tag, there in (("data", data), ("rt_info", layer.rt_info)) if there}
         needed |= {tag for tag, ports in (("input", layer.input_ports), ("output", layer.outputs)) if ports}
@@ -145,7 +145,7 @@ class _Document:
             self.markup.copy(made, child)
         self.markup.close(made, element)
 
-    def _ports(self, node: Any, element: Element, layer: Layer, ports: Sequence[Port]) -> None:
+    def _ports(self, node: Any, element: Element, ports: Sequence[Port]) -> None:
         if not ports and (element.source is NO_FILE or element.find("port")):
             return
         if len({port.id for port in ports}) < len(ports):

@@ -70,22 +70,15 @@ class Findings:
     def errors_since(self, start: int) -> bool:
         return any(found.severity == "error" for found in self.diagnostics[start:])
 
-    def lacks(
-        self,
-        element: Element,
-        names: tuple[str, ...],
-        graph: Graph,
-        layer: Layer | None = None,
-        help: str | None = None,
-    ) -> bool:
+    def lacks(self, element: Element, names: tuple[str, ...], graph: Graph, layer: Layer | None = None) -> bool:
         """Whether `element` has not all attributes of `names`; then that is an error."""
         given = element.attributes
         missing = [name for name in names if name not in given]
         if not missing:
             return False
         listed = " and no ".join(f"`{name}`" for name in missing)
-        close = close_matches(missing[0], given) if help is None else []
-        help = f"did you mean it by `{close[0]}`, which is not read?" if close and close[0] not in names else help
+        close = close_matches(missing[0], given)
+        help = f"did you mean it by `{close[0]}`, which is not read?" if close and close[0] not in names else None
         self.add("E201", f"<{element.tag}> has no {listed}", element, graph=graph, layer=layer, help=help)
         return True
 

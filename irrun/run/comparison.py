@@ -12,10 +12,14 @@ from irrun.run.computation import Computation
 from irrun.run.kernels import Kernels
 from irrun.run.program import Instruction
 from irrun.run.session import Run
+from irrun.spec.dtypes import FLOAT_FORMATS
 from irrun.spec.op import Array
 from irrun.spec.traits import Quantizing
 
-DIGITS = {"float16": 2.0**-10, "bfloat16": 2.0**-7, "float32": 2.0**-23, "float64": 2.0**-52}
+DIGITS = {
+    name: FLOAT_FORMATS[type].digit
+    for name, type in (("float16", "f16"), ("bfloat16", "bf16"), ("float32", "f32"), ("float64", "f64"))
+}
 """The relative distance of a number of each type to the next one."""
 
 

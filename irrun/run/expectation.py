@@ -8,7 +8,7 @@ import numpy as np
 
 from irrun.diagnostics import InputError
 from irrun.run.results import Results
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import element_type, is_number
 from irrun.spec.op import Array
 from irrun.spec.patterns import shape_text
 
@@ -43,7 +43,7 @@ def unexpected(results: Results, expected: Mapping[str, Array]) -> list[str]:
 def _difference(result: Array, wanted: Array, rtol: float, atol: float) -> str:
     if result.shape != wanted.shape:
         return f"has shape {shape_text(result.shape)}, expected {shape_text(wanted.shape)}"
-    if not _is_number(result) or not _is_number(wanted):
+    if not is_number(result) or not is_number(wanted):
         wrong = np.asarray(result != wanted)
         apart = wrong.astype(np.float64)
     else:
@@ -62,10 +62,6 @@ def _difference(result: Array, wanted: Array, rtol: float, atol: float) -> str:
     counts = f"{int(wrong.sum()):,} of {wrong.size:,} element{'s' * (wrong.size != 1)}"
     values = f"{_text(result[place])}, expected {_text(wanted[place])}"
     return f"({element_type(result.dtype)}) differs in {counts}, most{where}: {values}"
-
-
-def _is_number(array: Array) -> bool:
-    return array.dtype.kind in "biuf" or array.dtype.kind == "V"  # bf16 and others of ml_dtypes
 
 
 def _text(value: object) -> str:

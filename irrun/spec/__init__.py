@@ -73,6 +73,7 @@ from irrun.spec.dims import (
     every,
     fresh,
     largest,
+    meet,
     product,
     smallest,
 )
@@ -223,6 +224,7 @@ __all__ = [
     "fresh",
     "joined",
     "largest",
+    "meet",
     "misfit",
     "numpy_dtype",
     "op",

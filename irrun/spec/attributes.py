@@ -19,13 +19,14 @@ REQUIRED: Any = object()
 class Kind(NamedTuple):
     """A kind of attribute: `parse` turns its text into a value or raises ValueError saying what was expected.
 
-    One that is `cased` has words whose case counts.
+    `name` is for people. One that takes `words` alone has these; where it is `cased`, their case counts.
     """
 
     name: str
     parse: Callable[[str], Any]
     many: bool = False
     cased: bool = False
+    words: tuple[str, ...] = ()
 
 
 class EachAxis(NamedTuple):
@@ -263,7 +264,7 @@ def choice(*allowed: str) -> Kind:
     def parse(text: str) -> str:
         return _word(words, text.lower(), text)
 
-    return Kind(" | ".join(allowed), parse)
+    return Kind(" | ".join(allowed), parse, words=allowed)
 
 
 def exact(*allowed: str) -> Kind:
@@ -274,7 +275,7 @@ def exact(*allowed: str) -> Kind:
     ValueError: is `MAX`, expected one of max, bilinear
     """
     words = {word: word for word in allowed}
-    return Kind(" | ".join(allowed), lambda text: _word(words, text, text), cased=True)
+    return Kind(" | ".join(allowed), lambda text: _word(words, text, text), cased=True, words=allowed)
 
 
 def _word(words: Mapping[str, str], spelling: str, text: str) -> str:

@@ -322,6 +322,30 @@ def same_shapes(a: Shape | None, b: Shape | None) -> bool:
     return a is not None and b is not None and len(a) == len(b) and all(map(same, a, b))
 
 
+def incompatible(a: Shape | None, b: Shape | None) -> bool:
+    """Whether nothing can have both shapes; of one that is not known anything can.
+
+    >>> incompatible((2, 3), (2, 4)), incompatible((2, 3), (2,)), incompatible((2, 3), (fresh(), 3))
+    (True, True, False)
+    """
+    if a is None or b is None:
+        return False
+    if len(a) != len(b):
+        return True
+    return bool([x for x, y in zip(a, b, strict=True) if x is not y and (x == y) is False])
+
+
+def meet(a: Size, b: Size) -> Size:
+    """What is known of a size that is both `a` and `b`, which do not contradict each other.
+
+    >>> meet(fresh(2), 3), meet(fresh(2), fresh(0, 8))
+    (3, 2..8)
+    """
+    if isinstance(a, int):
+        return a
+    return b if isinstance(b, int) else a.within(b.low, b.high)
+
+
 def broadcast(*sizes: Size) -> Size | None:
     """The size that `sizes` broadcast to by numpy's rule, or None where they provably do not.
 

@@ -57,6 +57,53 @@ ELEMENT_TYPES = {
 PRECISIONS = {t.precision.lower(): t.name for t in ELEMENT_TYPES.values()} | {n: n for n in ELEMENT_TYPES}
 """Element type names by what a port's `precision` may say, in lower case."""
 
+_WORDS = {
+    "float": "f32",
+    "float32": "f32",
+    "half": "f16",
+    "float16": "f16",
+    "double": "f64",
+    "float64": "f64",
+    "bfloat16": "bf16",
+    "bool": "boolean",
+    "str": "string",
+    "long": "i64",
+    **{f"{sign}int{bits}": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (4, 8, 16, 32, 64)},
+    **{f"{sign}int{bits}_t": f"{sign or 'i'}{bits}" for sign in ("", "u") for bits in (4, 8, 16, 32, 64)},
+}
+"""Element type names by what C, numpy and torch call them."""
+
+
+def meant_type(text: str) -> str | None:
+    """The element type that a port's precision or a word of C, numpy or torch stands for, None where it is neither.
+
+    >>> meant_type("FP16"), meant_type("torch.int64"), meant_type("number")
+    ('f16', 'i64', None)
+    """
+    lower = text.strip().lower()
+    return PRECISIONS.get(lower) or _WORDS.get(lower.removeprefix("np.").removeprefix("torch."))
+
+
+class FloatFormat(NamedTuple):
+    """The numbers of a floating-point type: the relative distance of one to the next, the `largest` finite one, and
+    the least ones above zero: that there are, and, `normal`, that have all their digits."""
+
+    digit: float
+    largest: float
+    least: float
+    normal: float
+
+
+FLOAT_FORMATS = {
+    "f64": FloatFormat(2.0**-52, float.fromhex("0x1.fffffffffffffp1023"), 2.0**-1074, 2.0**-1022),
+    "f32": FloatFormat(2.0**-23, float.fromhex("0x1.fffffep127"), 2.0**-149, 2.0**-126),
+    "f16": FloatFormat(2.0**-10, 65504.0, 2.0**-24, 2.0**-14),
+    "bf16": FloatFormat(2.0**-7, float.fromhex("0x1.fep127"), 2.0**-133, 2.0**-126),
+    "f8e4m3": FloatFormat(2.0**-3, 448.0, 2.0**-9, 2.0**-6),
+    "f8e5m2": FloatFormat(2.0**-2, 57344.0, 2.0**-16, 2.0**-14),
+}
+"""By name. Those of 4 and 8 bits that are scales or codes are not among them."""
+
 CODES = {"u1", "u3", "u6", "nf4"}
 """Types without a numpy counterpart: arrays of them hold the raw codes, one uint8 an element."""
 
@@ -111,6 +158,16 @@ def element_type(dtype: np.dtype[Any]) -> str:
         if numpy_dtype(name) == dtype:
             return name
     raise TypeError(f"the IR has no element type for numpy's {dtype}")
+
+
+def is_number(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the elements are numbers, or truths, rather than texts."""
+    return array.dtype.kind in "biuf" or array.dtype.kind == "V"  # bf16 and others of ml_dtypes
+
+
+def is_exact(array: np.ndarray[Any, Any]) -> bool:
+    """Whether the elements are integers or truths: there is no rounding between them."""
+    return array.dtype.kind in "biu" or array.dtype.name in ("int4", "uint4", "int2", "uint2")
 
 
 NF4 = (

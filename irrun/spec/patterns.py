@@ -10,7 +10,7 @@ from collections.abc import MutableMapping, Sequence
 from typing import Any
 
 from irrun.records import NamedTuple
-from irrun.spec.dims import Dim, Shape, Size, fresh
+from irrun.spec.dims import Dim, Shape, Size, fresh, incompatible, meet
 
 
 class Pattern(NamedTuple):
@@ -101,7 +101,7 @@ def _bind_name(
         if origins[name] == port:
             raise Mismatch("E304", f"`{name}` is {bound} and {size} in `{port}`, expected one size for both")
         raise Mismatch("E304", f"`{name}` is {size} in `{port}`, but {bound} in `{origins[name]}`", origins[name])
-    dims[name] = _meet(bound, size)
+    dims[name] = meet(bound, size)
 
 
 def _bind_star(
@@ -112,18 +112,10 @@ def _bind_star(
         dims[name] = shape
         origins[name] = port
         return
-    fits = len(bound) == len(shape) and all((a == b) is not False for a, b in zip(bound, shape, strict=True))
-    if not fits:
+    if incompatible(bound, shape):
         found, expected = shape_text(shape), shape_text(bound)
         raise Mismatch("E304", f"`{name}` is {found} in `{port}`, but {expected} in `{origins[name]}`", origins[name])
-    dims[name] = tuple(_meet(a, b) for a, b in zip(bound, shape, strict=True))
-
-
-def _meet(a: Size, b: Size) -> Size:
-    """What is known of a size that is both `a` and `b`."""
-    if isinstance(a, int):
-        return a
-    return b if isinstance(b, int) else a.within(b.low, b.high)
+    dims[name] = tuple(map(meet, bound, shape))
 
 
 def expand(pattern: Pattern, dims: MutableMapping[str, Any]) -> Shape | None:

@@ -36,7 +36,7 @@ if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
 from bench.options import parser, setting
-from bench.processes import HERE, Peer
+from bench.processes import HERE, Peer, answer_of
 
 SEED = 20260401
 ENGINES = ("auto", "onednn", "numpy", "reference")
@@ -60,7 +60,7 @@ class Generator:
             text=True,
         )
         try:
-            self.load: float = self._answer()["load"]
+            self.load: float = answer_of(self._process, self._said)["load"]
         except RuntimeError:
             self.__exit__(None, None, None)
             raise
@@ -70,7 +70,8 @@ class Generator:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(job)}\n")
         self._process.stdin.flush()
-        return self._answer()
+        answer: dict[str, Any] = answer_of(self._process, self._said)
+        return answer
 
     def __enter__(self) -> Generator:
         return self
@@ -80,17 +81,6 @@ class Generator:
     ) -> None:
         self._process.communicate()
         self._said.close()
-
-    def _answer(self) -> dict[str, Any]:
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait()
-            self._said.seek(0)
-            lines = self._said.read().decode(errors="replace").strip().splitlines()
-            raise RuntimeError(lines[-1] if lines else f"exit status {self._process.returncode}")
-        answer: dict[str, Any] = json.loads(line)
-        return answer
 
 
 def main(arguments: Sequence[str] | None = None) -> int:

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import TracebackType
+from typing import IO, Any
 
 from bench.models import Model
 
@@ -147,7 +148,7 @@ class Worker:
             text=True,
         )
         try:
-            answer = self._answer()
+            answer = answer_of(self._process, self._said)
         except RuntimeError:
             self.close()
             raise
@@ -158,7 +159,7 @@ class Worker:
         assert self._process.stdin is not None
         self._process.stdin.write(f"{json.dumps(list(numbers))}\n")
         self._process.stdin.flush()
-        return list(self._answer())
+        return list(answer_of(self._process, self._said))
 
     def close(self) -> None:
         self._process.communicate()
@@ -172,12 +173,14 @@ class Worker:
     ) -> None:
         self.close()
 
-    def _answer(self):  # type: ignore[no-untyped-def]  # whatever JSON holds
-        assert self._process.stdout is not None
-        line = self._process.stdout.readline()
-        if not line:
-            self._process.wait()
-            self._said.seek(0)
-            lines = self._said.read().decode(errors="replace").strip().splitlines()
-            raise RuntimeError(lines[-1] if lines else f"exit status {self._process.returncode}")
-        return json.loads(line)
+
+def answer_of(process: subprocess.Popen[str], said: IO[bytes]) -> Any:
+    """The next line of a process, which is JSON. Raises RuntimeError with what it `said` where it has ended."""
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    if not line:
+        process.wait()
+        said.seek(0)
+        lines = said.read().decode(errors="replace").strip().splitlines()
+        raise RuntimeError(lines[-1] if lines else f"exit status {process.returncode}")
+    return json.loads(line)

@@ -32,6 +32,8 @@ from time import perf_counter, sleep
 if __name__ == "__main__":
     sys.path[0] = str(Path(__file__).parents[1])
 
+from processor import processor_time
+
 from bench.fleet import SETS, fleet
 from irrun.tools.sweep.performing import Batch, perform
 from irrun.tools.sweep.rows import Row
@@ -124,14 +126,14 @@ def swept(folder: Path, jobs: str, count: int, threads: int, workers: Sequence[i
         output = Path(scratch) / "rows.jsonl"
         command = [sys.executable, "-m", "irrun", "sweep", str(folder), "--do", "execute", "--inputs", INPUTS]
         command += ["--jobs", jobs, "--threads", str(threads), "-o", str(output)]
-        before = {worker: _computed(worker) for worker in workers}
+        before = {worker: processor_time(worker) for worker in workers}
         begin = perf_counter()
         with subprocess.Popen(command, **QUIET) as process:
             working = computed = 0.0
             while process.poll() is None:
-                computed = max(computed, _computed(process.pid))
-                own = [_computed(worker) for worker in _children(process.pid)]
-                others = [sum(map(_computed, [worker, *_children(worker)])) - before[worker] for worker in workers]
+                computed = max(computed, processor_time(process.pid))
+                own = [processor_time(worker) for worker in _children(process.pid)]
+                others = [sum(map(processor_time, [worker, *_children(worker)])) - before[worker] for worker in workers]
                 working = max(working, sum(own) + sum(others))
                 sleep(0.05)
         seconds = perf_counter() - begin
@@ -182,19 +184,10 @@ def scheduled(address: str, scheduler: int) -> tuple[float, float]:
     with Client(address.replace("dask://", "tcp://")) as client:
         executor = client.get_executor(pure=False)
         list(executor.map(_nothing, [[batch]] * 100, [1.0] * 100))
-        begin, before = perf_counter(), _computed(scheduler)
+        begin, before = perf_counter(), processor_time(scheduler)
         list(executor.map(_nothing, [[batch]] * EMPTY_BATCHES, [1.0] * EMPTY_BATCHES))
-        cost = _computed(scheduler) - before
+        cost = processor_time(scheduler) - before
         return EMPTY_BATCHES / (perf_counter() - begin), 1e3 * cost / EMPTY_BATCHES
-
-
-def _computed(process: int) -> float:
-    """Seconds that a process has computed; 0 where it has ended."""
-    try:
-        fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
-    except OSError:
-        return 0.0
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 def _children(process: int) -> list[int]:

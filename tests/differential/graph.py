@@ -13,8 +13,9 @@ from typing import Any
 from xml.sax.saxutils import quoteattr
 
 import numpy as np
+from ir_builder import port
 
-from irrun.spec.dtypes import ELEMENT_TYPES, element_type
+from irrun.spec.dtypes import element_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
 
@@ -136,10 +137,10 @@ def _graph(graph: Graph, weights: _Weights) -> list[str]:
     lines, edges = ["<layers>"], ["<edges>"]
     for number, layer in enumerate(graph.layers):
         lines += _layer(number, layer, graph, weights)
-        for port, source in enumerate(layer.inputs):
+        for place, source in enumerate(layer.inputs):
             if source is not None:
                 start = f'from-layer="{source[0]}" from-port="{len(graph.layers[source[0]].inputs) + source[1]}"'
-                edges.append(f'<edge {start} to-layer="{number}" to-port="{port}"/>')
+                edges.append(f'<edge {start} to-layer="{number}" to-port="{place}"/>')
     return [*lines, "</layers>", *edges, "</edges>"]
 
 
@@ -156,11 +157,11 @@ def _layer(number: int, layer: Layer, graph: Graph, weights: _Weights) -> list[s
         lines += _maps(name, body, first)
     if layer.inputs:
         sources = [None if ref is None else graph.layers[ref[0]].outputs[ref[1]] for ref in layer.inputs]
-        ports = [_port(port, *source) for port, source in enumerate(sources) if source is not None]
+        ports = [port(number, *source) for number, source in enumerate(sources) if source is not None]
         lines += ["<input>", *ports, "</input>"]
     if layer.outputs:
         named = layer.label if type == "Parameter" else ""
-        ports = [_port(first + port, *output, named) for port, output in enumerate(layer.outputs)]
+        ports = [port(first + number, *output, named) for number, output in enumerate(layer.outputs)]
         lines += ["<output>", *ports, "</output>"]
     for name, body in layer.bodies.items():
         lines += [f"<{name}>", *_graph(body.graph, weights), f"</{name}>"]
@@ -180,9 +181,3 @@ def _maps(name: str, body: Body, first: int) -> list[str]:
         edges = [f'<edge from-layer="{start}" to-layer="{end}"/>' for start, end in body.back_edges]
         lines += ["<back_edges>", *edges, "</back_edges>"]
     return lines
-
-
-def _port(number: int, type: str, dims: Dims, names: str = "") -> str:
-    named = f" names={quoteattr(names)}" if names else ""
-    inner = "".join(f"<dim>{size}</dim>" for size in dims)
-    return f'<port id="{number}" precision="{ELEMENT_TYPES[type].precision}"{named}>{inner}</port>'

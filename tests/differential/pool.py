@@ -8,8 +8,9 @@ import resource
 import time
 from collections.abc import Callable, Generator, Iterable, Iterator
 from multiprocessing.connection import Connection, wait
-from pathlib import Path
 from typing import Any
+
+from processor import processor_time
 
 SECONDS = 30.0
 """Of a processor, so that a busy machine does not look like a hang."""
@@ -90,7 +91,7 @@ class _Worker:
             self.connection.close()
             self._start()
         self._item, self._doing, self.idle = item, "starting", False
-        self._since, self._spent = time.monotonic(), self._processor()
+        self._since, self._spent = time.monotonic(), processor_time(self._process.pid)
         self.connection.send(item)
         return True
 
@@ -106,19 +107,12 @@ class _Worker:
                 yield self._item, answer
             else:
                 self._doing = answer
-        if not self.idle and (self._processor() - self._spent > SECONDS or time.monotonic() - self._since > PATIENCE):
+        had = 0.0 if self.idle else processor_time(self._process.pid) - self._spent
+        if not self.idle and (had > SECONDS or time.monotonic() - self._since > PATIENCE):
             self._process.kill()
             self._process.join()
             self.idle = True
             yield self._item, Died(f"{self._doing}: hangs")
-
-    def _processor(self) -> float:
-        """Seconds of processor time that the process has had."""
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         if self._process.is_alive():

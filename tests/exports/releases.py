@@ -93,7 +93,7 @@ def write_cases(folder: Path) -> list[Written]:
             words = tuple(
                 f"{attr.name}={mine[0].attrs[attr.keyword]}"
                 for attr in mine[0].op.attrs
-                if mine[0].attrs[attr.keyword] in attr.kind.name.split(" | ")
+                if mine[0].attrs[attr.keyword] in attr.kind.words
             )
             found.append(Written(case.op, str(path), connected, words, len(nodes)))
     return found

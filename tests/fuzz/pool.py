@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import multiprocessing
-import os
 import resource
 import tempfile
 import time
@@ -13,6 +12,8 @@ from dataclasses import dataclass
 from importlib import import_module
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
+
+from processor import processor_time
 
 from fuzz.seeds import Seed
 
@@ -80,7 +81,8 @@ class _Worker:
             return False
         if not self._process.is_alive():
             self._start()
-        self._number, self.idle, self._since, self._spent = number, False, time.monotonic(), self._processor()
+        self._number, self.idle, self._since = number, False, time.monotonic()
+        self._spent = processor_time(self._process.pid)
         self.connection.send(number)
         return True
 
@@ -95,18 +97,10 @@ class _Worker:
             yield Finding(self._number, kind, detail) if kind else None
             if kind.startswith("memory"):
                 self.stop()
-        elif self._processor() - self._spent > SECONDS or time.monotonic() - self._since > PATIENCE:
+        elif processor_time(self._process.pid) - self._spent > SECONDS or time.monotonic() - self._since > PATIENCE:
             self.stop()
             self.idle = True
             yield Finding(self._number, "hang", f"more than {SECONDS} s")
-
-    def _processor(self) -> float:
-        """Seconds of processor time that the process has had."""
-        try:
-            fields = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
-        except OSError:
-            return 0.0
-        return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
     def stop(self) -> None:
         if self._process.is_alive():

@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 import pytest
+from refusal import refuses
 
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.registry import registry
@@ -22,21 +23,6 @@ FOUR = np.array([0, 2, 3, 4])
 
 def close(got, expected):
     np.testing.assert_allclose(got, np.array(expected, np.float32), rtol=1e-6)
-
-
-def before_the_run(arrays):
-    """What is known of a model's tensors where its integers are constants."""
-    tensors = [None if array is None else Tensor.of(array) for array in arrays]
-    return [t if t is None or t.type in ("i32", "i64") else Tensor(t.type, t.shape) for t in tensors]
-
-
-def refuses(op, label, message, *arrays, **attrs):
-    """The op refuses `arrays` both before the run, where the integers are constants, and in it."""
-    arrays = [None if array is None else np.asarray(array) for array in arrays]
-    for call in (lambda: op.infer(before_the_run(arrays), op.defaults | attrs), lambda: op(*arrays, **attrs)):
-        with pytest.raises(Violation) as error:
-            call()
-        assert (error.value.label, error.value.message) == (label, message)
 
 
 # SparseFillEmptyRows-16

@@ -177,15 +177,17 @@ class Facts:
 
     def made_by_a_reduction(self, name: str) -> Decision:
         """Whether an input is what a reduction of data gives."""
-        given = (self.layer.inputs[where] for kind, where in self.places(name) if kind == "input")
-        makers = [self.inference.nodes.get(value.layer) for value in given if value is not None]
-        return any(node is not None and node.op.trait(Reduction) is not None for node in makers)
+        return any(node.op.trait(Reduction) is not None for node in self._makers(name))
 
     def made_by_the_same_op(self, name: str) -> Decision:
         """Whether an input is what a layer of this op gives."""
+        return any(node.op is self.node.op for node in self._makers(name))
+
+    def _makers(self, name: str) -> list[InferredLayer]:
+        """The layers that give inputs, as far as they could be inferred."""
         given = (self.layer.inputs[where] for kind, where in self.places(name) if kind == "input")
-        makers = [self.inference.nodes.get(value.layer) for value in given if value is not None]
-        return any(node is not None and node.op is self.node.op for node in makers)
+        nodes = (self.inference.nodes.get(value.layer) for value in given if value is not None)
+        return [node for node in nodes if node is not None]
 
     def names_all_axes(self, name: str, data: str, first: int) -> Decision:
         """Whether axes, counted from the beginning, are all of those that a tensor has from one on."""

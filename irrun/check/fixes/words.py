@@ -10,7 +10,7 @@ from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
-from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
+from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
 from irrun.spelling import close_matches
@@ -19,10 +19,6 @@ _SPELT = re.compile(r"is spelt [`<](\w+)[`>]")
 
 _TRUTH = {"yes": "true", "on": "true", "y": "true", "t": "true", "no": "false", "off": "false", "n": "false"}
 _TRUTH |= {"f": "false", ".true.": "true", ".false.": "false", "1.0": "true", "0.0": "false"}
-_ALIASES = {"float": "f32", "float32": "f32", "half": "f16", "float16": "f16", "double": "f64", "float64": "f64"}
-_ALIASES |= {"bfloat16": "bf16", "bool": "boolean", "str": "string"}
-_ALIASES |= {f"{'u' * (sign == 'u')}int{bits}": f"{sign}{bits}" for sign in "iu" for bits in (4, 8, 16, 32, 64)}
-_ALIASES |= {f"{name}_t": type for name, type in _ALIASES.items() if "int" in name}
 _WHOLE = re.compile(r"([+-]?\d+)\.0*", re.ASCII)
 _SEPARATOR = re.compile(r"\s*[,;|]\s*|\s+")
 _OPSET = re.compile(r"\D*(\d{1,3})\D*", re.ASCII)
@@ -250,8 +246,7 @@ def _meant(attr: Attr, text: str) -> Iterator[tuple[str, bool]]:
         parts = [_number(part, attr) for part in _SEPARATOR.split(inner)]
         yield ",".join(parts), True
         yield ",".join(part for part in parts if part), False
-    elif " | " in attr.kind.name:
-        words = attr.kind.name.split(" | ")
+    elif len(words := attr.kind.words) > 1:
         plain = bare.lower().replace("-", "_").replace(" ", "_")
         yield plain, True
         close = close_matches(bare, words)
@@ -266,8 +261,7 @@ def _gone_on_with(attr: Attr) -> Any:
 
 def element_type_of(text: str) -> str:
     """The name of an element type that is written as ports or other tools do."""
-    lower = text.strip().lower()
-    return PRECISIONS.get(lower) or _ALIASES.get(lower.removeprefix("np.").removeprefix("torch."), lower)
+    return meant_type(text) or text.strip().lower()
 
 
 def _number(text: str, attr: Attr) -> str:

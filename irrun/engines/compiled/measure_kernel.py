@@ -13,6 +13,7 @@ from irrun.engines.compiled.compiler import addresses
 from irrun.engines.compiled.decoding import is_possible
 from irrun.engines.compiled.looking import KINDS, Kind, Look
 from irrun.records import dataclass
+from irrun.spec.dtypes import FLOAT_FORMATS
 
 FORM = Form(("items", "count", "block", "data", "factors", "target"))
 """`items` are blocks of `block` elements, of the `count` at `data`. Of each, as many values of 8 bytes go to `target`
@@ -215,7 +216,7 @@ def _integers(look: Look) -> dict[str, Any]:
         less = b.sub(size, one)  # of 0 the largest of all
         look.extend(smallest, b.icmp_unsigned("<", less, smallest.get()), less)
         nonzero.add(c.least(size, one))
-        look.count_up(beyond, b.icmp_unsigned(">", size, look.all(65504)))
+        look.count_up(beyond, b.icmp_unsigned(">", size, look.all(int(FLOAT_FORMATS["f16"].largest))))
 
     look.each(body)
     found = [look.reduced(f"{sign}min", least.get()), look.reduced(f"{sign}max", most.get())]

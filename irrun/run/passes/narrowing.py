@@ -18,9 +18,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from irrun.engines.work import Engine
-from irrun.run.passes.precision import MAX_SATURATED, Retyping, largest, programs, unrounded
+from irrun.run.passes.precision import MAX_SATURATED, Retyping, programs, unrounded
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
+from irrun.spec.dtypes import FLOAT_FORMATS
 from irrun.spec.traits import (
     Attending,
     Convolving,
@@ -160,7 +161,7 @@ class _Choice:
         """What makes, for `chosen` ones, something of numbers that bf16 does not have, such as masks of scores.
 
         They would become infinite, and as constants they need not."""
-        most = largest("bf16")
+        most = FLOAT_FORMATS["bf16"].largest
         huge: set[int | None] = {
             number
             for number, array in self._program.constants.items()

@@ -25,7 +25,7 @@ import numpy as np
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
 from irrun.run.program import Instruction, Program
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.dtypes import ELEMENT_TYPES, FLOAT_FORMATS, numpy_dtype
 from irrun.spec.op import INTEGER, Inferred, Tensor
 from irrun.spec.registry import registry
 from irrun.spec.traits import Converting, Filling, Reading, Resizing, Storing
@@ -179,7 +179,7 @@ class Retyping:
         array, dtype = self.program.constants[number], numpy_dtype(type)
         if array.size > MAX_SATURATED:
             return None
-        most = largest(type)
+        most = FLOAT_FORMATS[type].largest
         finite = np.isfinite(array)
         if not (np.abs(array[finite]) > most).any():
             return None
@@ -307,11 +307,6 @@ def _retyped(tensor: Tensor, type: str) -> Tensor:
         return Tensor(type, tensor.shape, tensor.value)
     with np.errstate(all="ignore"):
         return Tensor(type, tensor.shape, tensor.value.astype(numpy_dtype(type)))
-
-
-def largest(type: str) -> float:
-    """The largest number of f16 or bf16."""
-    return 65504.0 if type == "f16" else (2 - 2**-7) * 2.0**127
 
 
 def unrounded(program: Program) -> set[Instruction]:

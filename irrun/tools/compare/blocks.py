@@ -30,16 +30,6 @@ def bits(vector: Array) -> Array:
     return np.ascontiguousarray(vector).view(np.uint8)
 
 
-def is_number(array: Array) -> bool:
-    """Whether the elements are numbers, or truths, rather than texts."""
-    return array.dtype.kind in "biuf" or array.dtype.kind == "V"  # bf16 and others of ml_dtypes
-
-
-def is_exact(array: Array) -> bool:
-    """Whether the elements are integers or truths: there is no rounding between them."""
-    return array.dtype.kind in "biu" or array.dtype.name in ("int4", "uint4", "int2", "uint2")
-
-
 class Distribution:
     """How large many numbers are that are not negative: exactly for a million, then to a part of 256, in 512 kB."""
 

@@ -191,7 +191,7 @@ class _Flow:
             self._kept(course, theirs, results, self._cache)
         if not observed:
             return
-        cured, caused = self._watched(course, theirs, observed, results)
+        cured, caused = self._watched(theirs, observed, results)
         self._tell(f"irrun replays {course.name} layer by layer")
         self._replayed(course, observed, accumulated, failing, caused)
         if failing and cured is not None and not self._rounded():
@@ -357,11 +357,7 @@ class _Flow:
                     self._notes.append(findings.of_input(self._executor.model, layer, where, decide(seen, Context())))
 
     def _watched(
-        self,
-        course: Course,
-        theirs: Sequence[Mapping[str, Array]],
-        observed: Sequence[Observation],
-        results: Sequence[Results],
+        self, theirs: Sequence[Mapping[str, Array]], observed: Sequence[Observation], results: Sequence[Results]
     ) -> tuple[int | None, bool]:
         """Whether outputs change because somebody looks: the first step in which they are right only then, and whether
         there is one in which they are wrong only then."""

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import element_type, is_exact, is_number
 from irrun.spec.op import Array
-from irrun.tools.compare.blocks import bits, blocks, is_exact, is_number, numbers
+from irrun.tools.compare.blocks import bits, blocks, numbers
 from irrun.tools.compare.metrics import Metrics, decibels, measure, ratio
 from irrun.tools.compare.steps import floating
 from irrun.tools.compare.tolerances import Tolerance

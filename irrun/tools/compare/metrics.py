@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from irrun.records import dataclass
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import ELEMENT_TYPES, element_type, is_exact, is_number
 from irrun.spec.op import Array
-from irrun.tools.compare.blocks import Distribution, bits, blocks, is_exact, is_number, numbers
+from irrun.tools.compare.blocks import Distribution, bits, blocks, numbers
 from irrun.tools.compare.outlines import Box, Edge
 from irrun.tools.compare.steps import floating, steps_between
 from irrun.tools.compare.tolerances import EXACT, Tolerance
@@ -167,7 +167,7 @@ def measure(actual: Array, expected: Array, tolerance: Tolerance = EXACT, precis
     return Metrics(**head, **_Numbers(actual, expected, tolerance, precision).measured())
 
 
-_EXACT = frozenset({"boolean", "i2", "i4", "i8", "i16", "i32", "i64", "u1", "u2", "u4", "u8", "u16", "u32", "u64"})
+_EXACT = frozenset({"boolean", *(name for name in ELEMENT_TYPES if name[0] in "iu")})
 
 _NEEDED = ("needed_atol", "needed_rtol", "needed_factor")
 

@@ -14,7 +14,7 @@ from irrun.tools.compare.tolerances import Tolerance
 Compute = Callable[[Sequence[Array | None]], Sequence[Array]]
 """The layer's kernel: all outputs for arrays of its inputs. Raises Violation or IRError where these break a rule."""
 
-Deviations = Callable[[Layer | None, Op | None, Sequence[Array | None]], Sequence[tuple[str, str, str]]]
+Deviations = Callable[[Layer | None, Sequence[Array | None]], Sequence[tuple[str, str, str]]]
 """What is known of the other side where it computes a layer on these inputs: what it does, because of what, and on
 which condition, if on one that nothing here can decide."""
 

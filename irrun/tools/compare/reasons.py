@@ -12,8 +12,8 @@ from irrun.check.deviations import Deviation, concerning, explaining
 from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.run.session import Calculation, Event, Observer
-from irrun.spec.op import Array, Op
-from irrun.tools.compare.blocks import is_exact, is_number
+from irrun.spec.dtypes import is_exact, is_number
+from irrun.spec.op import Array
 from irrun.tools.compare.causes.case import Cause
 from irrun.tools.compare.causes.decision import decide
 from irrun.tools.compare.observed import Context, Earlier, Observed
@@ -134,7 +134,7 @@ def _fitting(theirs: Mapping[int, Array], inputs: Sequence[Array | None]) -> dic
 
 
 def _deviations(
-    beside: Beside, side: str, event: Event, layer: Layer | None, op: Op | None, inputs: Sequence[Array | None]
+    beside: Beside, side: str, event: Event, layer: Layer | None, inputs: Sequence[Array | None]
 ) -> list[tuple[str, str, str]]:
     """What the device of a side is known to do otherwise with a layer on these inputs, because of what, and, where only
     somebody who knows the data can tell, on which condition.

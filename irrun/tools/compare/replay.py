@@ -15,10 +15,9 @@ from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.results import Results
 from irrun.run.session import Event, Observer
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import element_type, is_exact, is_number
 from irrun.spec.op import Array
 from irrun.spec.traits import Reading
-from irrun.tools.compare.blocks import is_exact, is_number
 from irrun.tools.compare.glances import glance
 from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Observation, Runtime

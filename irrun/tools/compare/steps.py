@@ -6,25 +6,17 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.dtypes import FLOAT_FORMATS, numpy_dtype
 from irrun.spec.op import Array
 
-DIGITS = {
-    "f64": 2.0**-52,
-    "f32": 2.0**-23,
-    "tf32": 2.0**-10,
-    "f16": 2.0**-10,
-    "bf16": 2.0**-7,
-    "f8e4m3": 2.0**-3,
-    "f8e5m2": 2.0**-2,
-}
+DIGITS = {**{name: numbers.digit for name, numbers in FLOAT_FORMATS.items()}, "tf32": 2.0**-10}
 """The relative distance of a number of each precision to the next one."""
 
-LARGEST = {"f16": 65504.0, "bf16": float.fromhex("0x1.fep127"), "f32": float.fromhex("0x1.fffffep127"), "f8e4m3": 448.0}
+LARGEST = {name: FLOAT_FORMATS[name].largest for name in ("f16", "bf16", "f32", "f8e4m3")}
 """The largest finite number of each."""
 
-LEAST = {"f16": 2.0**-24, "bf16": 2.0**-133, "f32": 2.0**-149}
-NORMAL = {"f16": 2.0**-14, "bf16": 2.0**-126, "f32": 2.0**-126}
+LEAST = {name: FLOAT_FORMATS[name].least for name in ("f16", "bf16", "f32")}
+NORMAL = {name: FLOAT_FORMATS[name].normal for name in LEAST}
 """The least numbers above zero: that there are, and that have all their digits. Many devices have only the latter."""
 
 

@@ -14,8 +14,8 @@ from irrun.ir.graph import Layer, Value
 from irrun.records import dataclass
 from irrun.run.keys import key
 from irrun.run.session import Event
+from irrun.spec.dtypes import is_exact
 from irrun.spec.traits import Converting, Measuring, Reading, Storing
-from irrun.tools.compare.blocks import is_exact
 
 Path = tuple[tuple[str, str, int], ...]
 

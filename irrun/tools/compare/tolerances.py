@@ -25,6 +25,7 @@ from irrun.diagnostics import IRError
 from irrun.ir.graph import Graph, leading_to
 from irrun.ir.signature import names_of_results
 from irrun.records import dataclass
+from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import INTEGER, Array, Op, Violation
 from irrun.spec.traits import (
     Cutting,
@@ -42,7 +43,7 @@ from irrun.spec.traits import (
     Splitting,
 )
 from irrun.spelling import close_matches
-from irrun.tools.compare.blocks import is_exact, is_number, numbers
+from irrun.tools.compare.blocks import numbers
 from irrun.tools.compare.steps import DIGITS, floating
 
 

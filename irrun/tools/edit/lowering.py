@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -19,9 +19,6 @@ from irrun.tools.inspect.releases import Release, asked_of, parse_release, relea
 
 MAX_STEPS = 8
 """Times that an op is replaced by an older one; there are three versions in a row at most."""
-
-Demand = Callable[[Contents], Mapping[Layer, str]]
-"""The layers that ask for more than there is, and what of them does."""
 
 
 def lower(model: Model, given: Sequence[str]) -> None:
@@ -45,12 +42,12 @@ def _lower(model: Model, target: str) -> None:
             break
         for layer in left:
             node = contents.node(layer)
-            reason = "its op is not known" if node is None else _lowered(model, layer, node, contents, number, release)
+            reason = "its op is not known" if node is None else _lowered(model, layer, node, contents)
             if reason is not None:
                 refused[layer] = reason
     name = f"opset{number}" if release is None else f"OpenVINO {release_text(release)}"
     problems = [
-        Diagnostic("T101", f"{name} does not have {wanting[layer]}", layer.span, layer.label, _advice(layer, reason))
+        Diagnostic("T101", f"{name} does not have {wanting[layer]}", layer.span, layer.label, _advice(reason))
         for layer, reason in refused.items()
         if layer in wanting
     ]
@@ -60,7 +57,7 @@ def _lower(model: Model, target: str) -> None:
         raise IRError(problems)
 
 
-def _advice(layer: Layer, reason: str) -> str:
+def _advice(reason: str) -> str:
     return f"no older op is known to do the same: {reason}"
 
 
@@ -77,9 +74,7 @@ def _above(contents: Contents, number: int) -> dict[Layer, str]:
     return found
 
 
-def _lowered(
-    model: Model, layer: Layer, node: InferredLayer, contents: Contents, number: int | None, release: Release | None
-) -> str | None:
+def _lowered(model: Model, layer: Layer, node: InferredLayer, contents: Contents) -> str | None:
     """Give a layer the oldest operation set that has its op, else an older op; why not, where that cannot be."""
     first = f"opset{min(node.op.held_by, default=0)}"
     if node.op.held_by and layer.version != first:

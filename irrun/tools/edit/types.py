@@ -8,7 +8,7 @@ import numpy as np
 
 from irrun.ir.graph import Layer, Model
 from irrun.ir.xml import Element
-from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.dtypes import FLOAT_FORMATS, numpy_dtype
 from irrun.spec.registry import registry
 from irrun.spec.traits import Converting
 
@@ -16,9 +16,6 @@ TYPES = ("f16", "f32")
 
 LEAST = 32
 """Elements of a constant that is worth a conversion: smaller ones are coefficients and bounds."""
-
-LARGEST = 65504.0
-"""Of f16."""
 
 
 def weights(model: Model, given: Sequence[str]) -> None:
@@ -46,7 +43,7 @@ def _compress(model: Model, layer: Layer) -> None:
     array = model.weights.constant(layer)
     finite = np.abs(array[np.isfinite(array)])
     tiny = (finite > 0) & (finite < np.finfo(np.float16).smallest_subnormal)
-    if (finite > LARGEST).any() or tiny.mean() > 0.75:  # as OpenVINO's own compression has it
+    if (finite > FLOAT_FORMATS["f16"].largest).any() or tiny.mean() > 0.75:  # as OpenVINO's own compression has it
         return
     names, readers = layer.outputs[0].port.names, list(layer.outputs[0].consumers)
     conversion = registry().conversion

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.infer import Inference, infer
-from irrun.check.validate import GivenShapes, Report, find_input, given_shape, validate
+from irrun.check.validate import GivenShapes, given_tensors, validate
 from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
@@ -192,7 +192,7 @@ def _inspect(
     more: list[Diagnostic] = []
     if past is not None and growing:
         given = {layer: _with_past(contents, layer, state.axis, past) for state, layer, _ in growing}
-        inference = infer(report.model.graph, report.model.weights, _given(report, shapes) | given)
+        inference = infer(report.model.graph, report.model.weights, given_tensors(report.model, shapes or {}) | given)
         contents = Contents(report.model, inference)
         known = {(found.code, found.span) for found in report.diagnostics}
         more += [found for found in inference.diagnostics if (found.code, found.span) not in known]
@@ -245,17 +245,6 @@ def _outputs(contents: Contents) -> Iterator[TensorInfo]:
         tensor = contents.tensor(value)
         given = replace(tensor, type=handed_out(tensor.type, contents.model.version))
         yield described(names, given, None if value is None else value.port)
-
-
-def _given(report: Report, shapes: GivenShapes | None) -> dict[Layer, Tensor]:
-    assert report.model is not None
-    names: dict[str, Dim] = {}
-    return {
-        report.model.graph.parameters[find_input(report.model, name)]: Tensor(
-            "dynamic", given_shape(sizes, name, names)
-        )
-        for name, sizes in (shapes or {}).items()
-    }
 
 
 def _with_past(contents: Contents, layer: Layer, axis: int, past: int) -> Tensor:

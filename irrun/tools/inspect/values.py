@@ -21,7 +21,7 @@ _BLOCK = 1 << 22
 
 _FLOATS = frozenset({"bf16", "f16", "f32", "f64"})
 
-_LARGEST_F16 = 65520.0
+_F16_OVERFLOWS = 65520.0
 """What is that large, or larger, becomes infinite as f16."""
 
 _SMALLEST_F16 = 2.0**-25
@@ -105,9 +105,9 @@ def _counts(numbers: np.ndarray[tuple[int], np.dtype[np.generic]]) -> np.ndarray
     sizes = np.abs(numbers.astype(np.float64 if numbers.dtype == np.float64 else np.float32, copy=False))
     least, most = (float(np.min(sizes)), float(np.max(sizes))) if sizes.size else (np.inf, 0.0)
     nans = infinities = zeros = beyond = flushed = 0
-    if not most < _LARGEST_F16:  # NaN among them makes both NaN
+    if not most < _F16_OVERFLOWS:  # NaN among them makes both NaN
         nans, infinities = int(np.isnan(sizes).sum()), int(np.isinf(sizes).sum())
-        beyond = int((sizes >= _LARGEST_F16).sum()) - infinities
+        beyond = int((sizes >= _F16_OVERFLOWS).sum()) - infinities
     if not least > _SMALLEST_F16:
         zeros = sizes.size - int(np.count_nonzero(sizes))
         flushed = int((sizes <= _SMALLEST_F16).sum()) - zeros

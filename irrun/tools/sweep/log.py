@@ -13,7 +13,7 @@ from pathlib import Path
 
 from irrun.diagnostics import EngineError
 from irrun.files import atomic_write, open_regular
-from irrun.tools.sweep.rows import NOT_DONE, Place, Row, from_parquet, to_parquet
+from irrun.tools.sweep.rows import Place, Row, from_parquet, to_parquet
 
 PARQUET = ".parquet"
 
@@ -127,8 +127,3 @@ def _lock(file: int, path: Path) -> None:
         raise ValueError(f"another sweep is writing to {path}") from None
     except OSError:  # a file system without locks
         pass
-
-
-def lasting(row: Row) -> bool:
-    """Whether a row need not be made again."""
-    return row.status != NOT_DONE

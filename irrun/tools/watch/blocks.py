@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.vectorized.threads import Threads
 from irrun.records import dataclass
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import FLOAT_FORMATS, element_type
 from irrun.spec.op import Array
 
 HASHED = 1 << 16
@@ -22,8 +22,8 @@ BLOCK = 1 << 16
 ROW = 1024
 """Elements that are added up in their own type; the sums of rows are added up in f64."""
 
-LARGEST_F16 = 65504.0
-FLUSHED_F16, FLUSHED_BF16 = 2.0**-25, 2.0**-134
+LARGEST_F16 = FLOAT_FORMATS["f16"].largest
+FLUSHED_F16, FLUSHED_BF16 = (FLOAT_FORMATS[name].least / 2 for name in ("f16", "bf16"))
 """Half of the least subnormal number: what is not more becomes 0."""
 
 PLAIN = (1e-15, 1e16)

@@ -133,12 +133,9 @@ class Reader(Protocol):
     def close(self) -> None: ...
 
 
-def reading(path: Path, most: int | None = None) -> Reader:
-    """A reader of a file, by what is in it; an array may have `most` bytes, the physical memory unless given.
-
-    Raises InputError.
-    """
-    most = available() if most is None else most
+def reading(path: Path) -> Reader:
+    """A reader of a file, by what is in it; an array may have as many bytes as there is memory. Raises InputError."""
+    most = available()
     try:
         file = open_regular(path)
         try:

@@ -28,8 +28,8 @@ from irrun.tools.watch.statistics import Statistics, measured
 FINITE, RANGE = "E607", "E608"
 """The codes of what is found: what is not finite, and what is beyond a narrower range."""
 
-LARGEST_BF16 = (2 - 2.0**-8) * 2.0**127
-"""From here on bf16 rounds to infinity."""
+BF16_OVERFLOWS = (2 - 2.0**-8) * 2.0**127
+"""From here on bf16 rounds to infinity; its largest number lies below."""
 
 _CHUNK = 1 << 20
 
@@ -70,7 +70,7 @@ class Range:
 
 RANGES = {
     "f16": Range("f16", LARGEST_F16, FLUSHED_F16),
-    "bf16": Range("bf16", np.nextafter(LARGEST_BF16, 0), FLUSHED_BF16),
+    "bf16": Range("bf16", np.nextafter(BF16_OVERFLOWS, 0), FLUSHED_BF16),
 }
 
 EVERYTHING = Range()

@@ -7,7 +7,6 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from irrun.tools.compare.agreement import agreement, divergence, rank_biased_overlap
 from irrun.tools.compare.blocks import BLOCK, Distribution
 from irrun.tools.compare.glances import glance
 from irrun.tools.compare.metrics import Metrics, measure
@@ -177,30 +176,6 @@ def test_metrics_go_to_json_and_back():
     wrong = np.array([[1, math.nan], [3, 4]], F32)
     for found in (measure(wrong, wrong + 1), measure(f32(1), f32(1)), measure(np.array(["a"]), np.array(["b"]))):
         assert Metrics.from_dict(json.loads(json.dumps(found.to_dict(), allow_nan=False))) == found
-
-
-def test_rows_that_flip_within_their_error_are_ties():
-    right = np.array([[1.0, 2.0, 2.001], [1.0, 2.0, 5.0], [3.0, 1.0, 0.0]])
-    wrong = np.array([[1.0, 2.0, 1.999], [1.0, 2.0, -6.0], [3.0, 1.0, 0.0]])
-    found = agreement(wrong, right, k=2)
-    assert (found.rows, found.flips, found.ties) == (3, 2, 2)
-    shifted = agreement(np.array([[2.0, 1.0]]), np.array([[1.0, 5.0]]))
-    assert (shifted.flips, shifted.ties, shifted.margin, shifted.top1) == (1, 1, None, 0)
-    with pytest.raises(ValueError, match="cannot be compared"):
-        agreement(right, right[:1])
-
-
-def test_rank_biased_overlap_weighs_the_first_ranks_most():
-    assert rank_biased_overlap(np.array([1, 2]), np.array([1, 2])) == 1
-    assert rank_biased_overlap(np.array([1, 2]), np.array([2, 1])) == pytest.approx(0.9 / 1.9)
-    assert rank_biased_overlap(np.array([1, 2]), np.array([3, 4])) == 0
-
-
-def test_divergences_of_distributions_in_nats():
-    found = divergence(np.array([[0.5, 0.5]]), np.array([[1.0, 0.0]]))
-    assert found.kl == pytest.approx(math.log(2))
-    assert found.js == pytest.approx(0.2157616)
-    assert divergence(np.log([[0.5, 0.5]]), np.log([[0.5, 0.5]]), logs=True).kl_max == 0
 
 
 @pytest.mark.parametrize("dtype", ["f4", "f8", "f2", "i4", "?"])

@@ -12,8 +12,9 @@ import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.records import dataclass
+from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array, Violation
-from irrun.tools.compare.blocks import blocks, is_exact, is_number, numbers
+from irrun.tools.compare.blocks import blocks, numbers
 from irrun.tools.compare.metrics import Metrics, measure
 from irrun.tools.compare.observed import Context, Observed
 from irrun.tools.compare.steps import DIGITS, floating

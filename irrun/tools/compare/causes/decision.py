@@ -93,7 +93,7 @@ def decide(observed: Observed, context: Context) -> Cause:
 def _with_doubts(case: Case, cause: Cause) -> Cause:
     """The cause, with what is known of the device on conditions that only somebody who knows the data can judge."""
     seen, known = case.observed, case.context.deviations
-    doubts = [] if known is None else [entry for entry in known(seen.layer, seen.op, seen.inputs) if entry[2]]
+    doubts = [] if known is None else [entry for entry in known(seen.layer, seen.inputs) if entry[2]]
     notes = tuple(f"a known deviation where {when}: {does}; {because}" for does, because, when in doubts[:MAX_DOUBTS])
     return replace(cause, evidence=(*cause.evidence, *notes))
 
@@ -124,7 +124,7 @@ def _deviation(case: Case) -> Cause | None:
     seen = case.observed
     if case.context.deviations is None:
         return None
-    found = [known for known in case.context.deviations(seen.layer, seen.op, seen.inputs) if not known[2]]
+    found = [known for known in case.context.deviations(seen.layer, seen.inputs) if not known[2]]
     if not found:
         return None
     does, because, _ = found[0]

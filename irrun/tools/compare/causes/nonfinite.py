@@ -6,9 +6,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise, Normalizing, Products, Reduction
-from irrun.tools.compare.blocks import is_exact, is_number, numbers
+from irrun.tools.compare.blocks import numbers
 from irrun.tools.compare.causes.arrangement import axes_moved, shifted
 from irrun.tools.compare.causes.case import Case, Cause, number, values
 from irrun.tools.compare.steps import LARGEST, LEAST, NORMAL, rounded

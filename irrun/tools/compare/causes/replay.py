@@ -7,9 +7,9 @@ from itertools import combinations, permutations
 
 import numpy as np
 
+from irrun.spec.dtypes import is_number
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise, Lookup, MatrixProduct, Reading, Reshaping
-from irrun.tools.compare.blocks import is_number
 from irrun.tools.compare.causes.case import Case, Cause, number
 
 

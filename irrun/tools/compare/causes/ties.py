@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import element_type, is_exact, is_number
 from irrun.spec.op import Array
-from irrun.tools.compare.blocks import is_exact, is_number, numbers
+from irrun.tools.compare.blocks import numbers
 from irrun.tools.compare.causes.case import Case, Cause, number, values
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.steps import DIGITS, floating

@@ -7,9 +7,10 @@ from itertools import permutations
 
 import numpy as np
 
+from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise, MatrixProduct
-from irrun.tools.compare.blocks import is_exact, is_number, numbers
+from irrun.tools.compare.blocks import numbers
 from irrun.tools.compare.causes.arrangement import matched
 from irrun.tools.compare.causes.case import Case, Cause, number
 from irrun.tools.compare.causes.replay import gives
