@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 
@@ -96,11 +97,17 @@ def examine(
 
 def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> list[Finding]:
     """Run all feeds by an engine, and check that arrays are the caller's own."""
-    import irrun
     from irrun.run import preparation, specialization
 
-    specialization.MAX_SMALL = specialization.MAX_SINGLE = 0  # all of these models are small
-    preparation.MORE_PATIENCE = preparation.PATIENCE  # and run a few times only
+    # all of these models are small, and run a few times only
+    small = patch.multiple(specialization, MAX_SMALL=0, MAX_SINGLE=0)
+    with small, patch.object(preparation, "MORE_PATIENCE", preparation.PATIENCE):
+        return _run(case, path, engine, outcomes)
+
+
+def _run(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> list[Finding]:
+    import irrun
+
     name, _, way = engine.partition(" ")
     findings: dict[str, Finding] = {}
     notes: list[str] = []
