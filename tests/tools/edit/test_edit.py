@@ -184,9 +184,9 @@ def test_verification_sees_what_is_preprocessed_otherwise(type, tmp_path):
     done = edit(model, steps)
     assert verify(tmp_path / "m.xml", None, model, data, 1e-5, done).ok
     for wrong in (steps[:3], [*steps[:2], Step("scale", "0.4")], [steps[0], Step("mean", "3,2,1"), *steps[2:]]):
-        (said,) = edit(irrun.read_model(tmp_path / "m.xml"), wrong)
+        (said,) = edit(irrun.read_model(tmp_path / "m.xml"), wrong).preprocessings
         said = replace(said, parameter=model.graph.parameters[0])
-        assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, [said]).ok
+        assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, replace(done, preprocessings=[said])).ok
 
 
 def constants(model):
