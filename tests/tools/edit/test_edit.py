@@ -189,6 +189,47 @@ def test_verification_sees_what_is_preprocessed_otherwise(type, tmp_path):
         assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, replace(done, preprocessings=[said])).ok
 
 
+def twice_named():
+    """Two outputs, and the layers of these, have one name, and two branches a layer of one name."""
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[2,4]", name="x")
+        one, other = g.Split(x, 1, num_splits=2)
+        then, otherwise = g.body(), g.body()
+        with then:
+            then.Result(then.ReLU(one, name="m"))
+        with otherwise:
+            otherwise.Result(otherwise.Exp(one, name="m"))
+        g.Result(g.If(g.Greater(g.ReduceSum(x, [0, 1]), 0.0), then_body=then, else_body=otherwise, name="choice"))
+        for value in (one, other):
+            g.Result(value)
+    for result in g.model.graph.results[1:]:
+        result.name = "res"
+        g.model.set_attribute(result, "output_names", "res")
+    return g.model
+
+
+def test_what_is_printed_of_names_that_are_there_twice_is_taken():
+    model = twice_named()
+    _, _, key = [info.name for info in model.outputs]
+    assert key == "res_1"
+    last = model.graph.results[2]
+    assert irrun.extract(model, end=["res_1"]).model.outputs[0].shape == (2, 2)
+    with pytest.raises(EditError, match=rf"say which, as `res#\d+`, `res#{last.id}`"):
+        edit(model, [Step("rename", "res=other")])
+    with pytest.raises(EditError, match=r"say which, as `choice/then_body/m`, `choice/else_body/m`"):
+        edit(model, [Step("precise", "m")])
+    edit(model, [Step("rename", f"res#{last.id}=last"), Step("rename", "res_1=second")])
+    assert (last.name, [info.name for info in model.outputs][1:]) == ("last", ["res", "second"])
+    edit(model, [Step("precise", "choice/else_body/m"), Step("precise", "choice/then_body[0]/m")])
+    assert [layer.type for layer in model.graph.walk() if layer.precise] == ["ReLU", "Exp"]
+    model = twice_named()
+    value = model.graph.results[2].inputs[0]
+    edit(model, [Step("cut-to", "res_1")])
+    assert [result.inputs[0] for result in model.graph.results] == [value]
+    with pytest.raises(EditError, match="there is no layer or tensor `res_1`"):
+        edit(model, [Step("rename", "res_1=other")])
+
+
 def constants(model):
     return [layer for layer in model.graph.layers if layer.type == "Const"]
 
