@@ -38,7 +38,7 @@ VERBS = (
 )
 FLAGS = (
     ("dedup", "Let equal constants be one."),
-    ("fold", "Compute what is computed of constants alone, where that makes nothing larger but by a few bytes."),
+    ("fold", "Compute what is made of constants and known sizes alone, where nothing gets larger but by a few bytes."),
 )
 
 

@@ -234,6 +234,24 @@ def constants(model):
     return [layer for layer in model.graph.layers if layer.type == "Const"]
 
 
+def test_fold_makes_constants_of_sizes_that_are_known():
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[batch,3,4]", name="x")
+        size = g.ShapeOf(x, name="size")
+        rows = g.Concat(g.Gather(size, [0], 0), np.int64([-1]), axis=0)
+        g.Result(g.Reshape(x, rows, special_zero=False), name="y")
+        g.Result(g.Gather(size, [1, 2], 0), name="inner")
+    model = edited(g.model, ("fold",))
+    assert [layer.type for layer in model.graph.layers if layer.type == "ShapeOf"] == ["ShapeOf"]
+    assert model.graph.results[1].inputs[0].layer.type == "Const"
+    edited(model, ("reshape", "x=2,3,4"), ("fold",))
+    assert (
+        sorted(layer.type for layer in model.graph.layers) == ["Const"] * 2 + ["Parameter", "Reshape"] + ["Result"] * 2
+    )
+    found = run(model, {"x": np.zeros((2, 3, 4), np.float32)})
+    assert (found["y"].shape, found["inner"].tolist()) == ((2, 12), [3, 4])
+
+
 def test_fold_and_dedup_leave_the_results():
     with irrun.build("m") as g:
         x = g.Parameter("f32[2,3]", name="x")
