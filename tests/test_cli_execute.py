@@ -331,6 +331,18 @@ def test_nobody_behind_standard_output_is_no_fault_of_a_model(command, both):
     assert (done.returncode, done.stderr or b"") == (141, b"")
 
 
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_read_in_part_only_has_a_status_of_its_own(unbuffered):
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(
+        [sys.executable, "-m", "irrun", "schema"], stdout=subprocess.PIPE, env=environment
+    ) as process:
+        os.read(process.stdout.fileno(), 10)
+        process.stdout.close()
+        assert process.wait() == 141
+
+
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")
 @pytest.mark.parametrize(
     ("command", "closed", "status"),
