@@ -12,7 +12,7 @@ from irrun.records import dataclass
 from irrun.run.keys import unique
 from irrun.spelling import close_matches
 
-_NUMBER = re.compile(r"(?:\[(\d{1,9})\])?(?:/(.*))?", re.DOTALL)
+_NUMBER = re.compile(r"(?:\[(-?\d{1,9})\])?(?:/(.*))?", re.DOTALL)
 _PORT = re.compile(r"(.*):(\d{1,9})", re.DOTALL)
 
 
@@ -20,7 +20,8 @@ _PORT = re.compile(r"(.*):(\d{1,9})", re.DOTALL)
 class Home:
     """A graph of a run: that of the model, or the body that each of the `owners` has by its tag, in an iteration.
 
-    Without an iteration a layer takes the only one that it has; that of an If is the first one.
+    Without an iteration a layer takes the only one that it has; that of an If is the first one. Those below 0 are
+    counted from the last one, which is -1.
     """
 
     graph: Graph
