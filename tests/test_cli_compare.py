@@ -224,6 +224,7 @@ def test_wrong_use_ends_with_2():
         ((CNN, "engine:numpy", "--inputs", "nothing.npz"), "nothing.npz"),
         ((CNN, "engine:numpy", "--random", 1, "--tol", "f33"), "did you mean"),
         ((CNN, "engine:numpy", "--random", 1, "--config", "KEY"), "KEY=VALUE"),
+        ((CNN, "engine:numpy", "--random", 1, "--config", "A=B"), "--config is for devices of OpenVINO"),
         ((CNN, "engine:numpy", "--random", 1, "--passes"), "those of OpenVINO"),
     ):
         assert said in irrun("compare", *args, status=2).stderr

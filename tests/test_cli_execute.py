@@ -60,6 +60,12 @@ def test_outputs_of_which_nothing_is_expected_are_named(tmp_path):
     warning, said = done.stderr.splitlines()
     assert warning == f"warning: {tmp_path / 'y.npz'} has no array for `other`"
     assert said == "the others are as expected within 0.001 of each number and 1e-05"
+    np.savez(tmp_path / "y.npz", np.float32([1, 2]), np.float32([-1, 3]))
+    command = "execute", tmp_path / "two.xml", "--inputs", tmp_path / "x.npz"
+    note, said = irrun(*command, "--expect", tmp_path / "y.npz", status=1).stderr.splitlines()
+    assert note.endswith("y.npz have no names: they are taken for the outputs in their order")
+    assert said == "error: `other` (f32) differs in 1 of 2 elements, most at [1]: 2.0, expected 3.0"
+    assert "--rtol says what --expect allows" in irrun(*command, "--rtol", "0.1", status=2).stderr
 
 
 @pytest.mark.parametrize(
