@@ -91,8 +91,9 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     "archive",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run the model before and after on the inputs in an .npz file; write nothing where results differ. The inputs "
-    "are those of MODEL: where data are preprocessed now, the new one gets data that become these.",
+    help="Run the model before and after on the inputs in an .npz file; write nothing where an output is not what the "
+    "tensor was before. The inputs are those of MODEL: where data are preprocessed now, the new one gets data that "
+    "become these, and where it begins behind tensors, what these were.",
 )
 @click.option(
     "--tolerance", type=click.FloatRange(0), default=1e-5, show_default=True, help="What --verify lets results differ "
