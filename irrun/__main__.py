@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import gc
+import io
 import os
 import sys
 from types import ModuleType
@@ -94,10 +95,18 @@ def run() -> None:
 
 def _open_streams() -> None:
     """Put nothing in the place of standard streams that whoever has started the process has closed, as daemons do:
-    Python has None there, and what is opened next would be one of them."""
+    Python has None there, and what is opened next would be one of them.
+
+    With PYTHONUNBUFFERED, what a pipe has taken of a text before nobody reads it any more passes for all of it: lines
+    are buffered then.
+    """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115, as long as the process
+    stdout = sys.stdout
+    if isinstance(getattr(stdout, "buffer", None), io.FileIO):
+        buffer = io.BufferedWriter(stdout.buffer)
+        sys.stdout = io.TextIOWrapper(buffer, stdout.encoding, stdout.errors, line_buffering=True)
 
 
 if __name__ == "__main__":

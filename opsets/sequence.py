@@ -27,6 +27,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Tensor,
     broadcast_shapes,
     choice,
     every,
@@ -951,6 +952,34 @@ def _(node: Node) -> Shapes:
                 "C5", f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(scores)}", about=["sink"]
             )
     return {"batch": batch}
+
+
+@scaled_dot_product_attention.decomposes
+def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
+    """Products, a mask between them, and SoftMax."""
+    query, mask = tensors["query"], tensors["attention_mask"]
+    if attrs["causal"] or tensors["sink"] is not None:
+        raise ValueError(f"{'causal' if attrs['causal'] else 'a sink'} is not written as older ops")
+    if query is None or not query.shape or (mask is not None and mask.shape is None):
+        raise ValueError("the ranks of its inputs are not known")
+    size, dtype = query.shape[-1], numpy_dtype(query.type)
+    scale: str | Array = "scale"
+    if tensors["scale"] is None:
+        if not isinstance(size, int):
+            raise ValueError("the scale follows from the size of heads, which is not known")
+        scale = np.array(float(max(size, 1)) ** -0.5, dtype)
+    scores = make("MatMul-1", make("Multiply-1", "query", scale), "key", transpose_b=True)
+    hiding = mask is not None and mask.type == "boolean" and mask.shape
+    if hiding:
+        least = np.array(-65504.0 if query.type == "f16" else -3e38, dtype)
+        scores = make("Select-1", "attention_mask", scores, least)
+    elif mask is not None and mask.shape:
+        scores = make("Add-1", scores, "attention_mask")
+    result = make("MatMul-1", make("SoftMax-8", scores, axis=-1), "value")
+    if not hiding:
+        return result
+    seen = make("ReduceLogicalOr-1", "attention_mask", np.array([-1]), keep_dims=True)
+    return make("Multiply-1", result, make("Convert-1", seen, destination_type=query.type))
 
 
 def _broadcasts_to(shape: Sequence[Any], target: Sequence[Any]) -> bool:

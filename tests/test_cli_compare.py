@@ -224,6 +224,7 @@ def test_wrong_use_ends_with_2():
         ((CNN, "engine:numpy", "--inputs", "nothing.npz"), "nothing.npz"),
         ((CNN, "engine:numpy", "--random", 1, "--tol", "f33"), "did you mean"),
         ((CNN, "engine:numpy", "--random", 1, "--config", "KEY"), "KEY=VALUE"),
+        ((CNN, "engine:numpy", "--random", 1, "--config", "A=B"), "--config is for devices of OpenVINO"),
         ((CNN, "engine:numpy", "--random", 1, "--passes"), "those of OpenVINO"),
     ):
         assert said in irrun("compare", *args, status=2).stderr
@@ -313,6 +314,30 @@ def test_tune_says_when_marks_are_not_enough_or_make_no_sense(tmp_path):
     assert "heeds no marks" in done.stderr
     done = irrun("tune", model, "--inputs", inputs, "--tol", "exact", "-o", tmp_path / "b.xml", status=1)
     assert "not good enough" in done.stdout
+
+
+def test_tune_marks_layers_in_bodies(tmp_path):
+    """On a processor that computes in f32 anyway there is nothing to mark."""
+    import irrun as package
+
+    rng = np.random.default_rng(1)
+    with package.build("m") as g:
+        x, h = g.Parameter("f32[1,3,8]", name="x"), g.Parameter("f32[1,8]", name="h")
+        with g.body() as body:
+            part, before = body.input(x, axis=1), body.input(h)
+            product = body.MatMul(before, rng.standard_normal((8, 8)).astype(np.float32), name="product")
+            after = body.Tanh(body.Add(product, body.Squeeze(part, 1)))
+            body.carry(before, after)
+            body.Result(after)
+        g.Result(g.TensorIterator(body=body, name="steps"), name="y")
+    package.write_model(g.model, tmp_path / "m.xml")
+    fixed = tmp_path / "fixed.xml"
+    command = "tune", tmp_path / "m.xml", "--random", 1, "--tol", "1e-4,0", "-o", fixed
+    done = irrun(*command)
+    if "marked:" in done.stdout:
+        assert "marked: steps/body/product" in done.stdout
+        assert "which does not tell of" in done.stdout
+        assert package.read_model(fixed).layer("product").precise
 
 
 def test_a_weight_that_is_not_finite_on_the_other_side_is_blamed_and_no_layer(tmp_path):

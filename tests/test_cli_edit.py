@@ -115,3 +115,38 @@ def test_verification_gives_renamed_inputs_their_arrays(tmp_path):
 def test_verification_undoes_preprocessing_for_the_new_model(steps, tmp_path):
     done = command("edit", MODEL, "-o", tmp_path / "out.xml", *steps, "--verify", SAMPLE / "inputs.npz")
     assert "probabilities: the same" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("steps", "outputs"),
+    [
+        (("--cut-to", "Relu_56"), ["Relu_56"]),
+        (("--add-output", "Relu_50", "--rename", "Relu_50=first", "--target", "2022.1"), ["probabilities", "first"]),
+        (("--fold", "--rename", "Relu_50=r", "--cut-to", "Relu_56", "--cut-to", "r"), ["Relu_56", "r"]),
+        (("--cut-from", "Relu_50"), ["probabilities"]),
+        (("--scale", "2", "--add-output", "image/scale", "--add-output", "image"), ["probabilities"]),
+    ],
+    ids=" ".join,
+)  # fmt: skip
+def test_verification_holds_outputs_against_the_tensors_that_they_were(steps, outputs, tmp_path):
+    done = command("edit", MODEL, "-o", tmp_path / "out.xml", *steps, "--verify", SAMPLE / "inputs.npz")
+    assert [line for line in done.stderr.splitlines() if line.endswith(": the same")] == [
+        f"{name}: the same" for name in outputs
+    ]
+
+
+def test_verification_runs_models_that_are_appended_on_what_they_read(tmp_path):
+    one, two, out = tmp_path / "one.xml", tmp_path / "two.xml", tmp_path / "out.xml"
+    for path, number in ((one, 1.0), (two, 2.0)):
+        with irrun.build("m") as g:
+            x, z = g.Parameter("f16[2]", name="x"), g.Parameter("f16[2]", name="z")
+            g.Result(g.Divide(g.Add(x, np.float16(number)), z), name="y")
+        irrun.write_model(g.model, path)
+    x, z = np.float16([0.3, 5]), np.float16([7, 9])
+    np.savez(tmp_path / "x.npz", x=x, z=z, z_1=x, z_2=z)
+    add = ("--append", two, "--map", "y=x")
+    done = command("edit", one, "-o", out, *add, "--append", one, "--map", "y_1=x", "--verify", tmp_path / "x.npz")
+    assert "the same" in done.stderr
+    np.savez(tmp_path / "x.npz", x=x, z=z)
+    done = command("edit", one, "-o", out, *add, "--verify", tmp_path / "x.npz", status=1)
+    assert "no array for input `z_1`" in done.stderr

@@ -60,6 +60,12 @@ def test_outputs_of_which_nothing_is_expected_are_named(tmp_path):
     warning, said = done.stderr.splitlines()
     assert warning == f"warning: {tmp_path / 'y.npz'} has no array for `other`"
     assert said == "the others are as expected within 0.001 of each number and 1e-05"
+    np.savez(tmp_path / "y.npz", np.float32([1, 2]), np.float32([-1, 3]))
+    command = "execute", tmp_path / "two.xml", "--inputs", tmp_path / "x.npz"
+    note, said = irrun(*command, "--expect", tmp_path / "y.npz", status=1).stderr.splitlines()
+    assert note.endswith("y.npz have no names: they are taken for the outputs in their order")
+    assert said == "error: `other` (f32) differs in 1 of 2 elements, most at [1]: 2.0, expected 3.0"
+    assert "--rtol says what --expect allows" in irrun(*command, "--rtol", "0.1", status=2).stderr
 
 
 @pytest.mark.parametrize(
@@ -329,6 +335,18 @@ def test_nobody_behind_standard_output_is_no_fault_of_a_model(command, both):
     done = subprocess.run([*COMMAND, *map(str, command)], stdout=writing, stderr=stderr, check=False)
     os.close(writing)
     assert (done.returncode, done.stderr or b"") == (141, b"")
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes of POSIX")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+def test_what_is_read_in_part_only_has_a_status_of_its_own(unbuffered):
+    environment = os.environ | {"PYTHONUNBUFFERED": unbuffered}
+    with subprocess.Popen(
+        [sys.executable, "-m", "irrun", "schema"], stdout=subprocess.PIPE, env=environment
+    ) as process:
+        os.read(process.stdout.fileno(), 10)
+        process.stdout.close()
+        assert process.wait() == 141
 
 
 @pytest.mark.skipif(os.name == "nt", reason="a shell of POSIX")

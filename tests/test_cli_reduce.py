@@ -11,6 +11,8 @@ import pytest
 from command_line import irrun
 from ir_builder import Model
 
+import irrun as package
+
 SAMPLES = Path(__file__).parents[1] / "samples"
 CNN, LOOP, BLOCK = (SAMPLES / name / "model.xml" for name in ("cnn", "stateful-loop", "transformer-block"))
 
@@ -86,6 +88,29 @@ def test_what_diverges_is_found_by_comparing(tmp_path):
     assert "cause N200" in done.stdout
 
 
+def test_what_is_not_finite_on_the_way_is_found_and_shown_as_execute_does(tmp_path):
+    model, out = SAMPLES / "f16-overflow" / "model.xml", tmp_path / "out"
+    wish = ("--inputs", model.with_name("inputs.npz"), "--precision", "f16")
+    assert "born in Power" in irrun("reduce", model, *wish, "--nonfinite", "-o", out).stdout
+    command = "irrun execute min.xml --inputs inputs.npz --engine reference --precision f16 --check-finite"
+    report = (out / "REPORT.md").read_text()
+    assert f"```\n{command}\n" in report
+    done = irrun(*command.split()[1:], cwd=out, status=1)
+    assert done.stderr.splitlines()[0].split(": ", 1)[1] in report
+
+
+def test_a_report_quotes_the_smallest_model(tmp_path):
+    with package.build("m") as g:
+        x = g.Parameter("f32[2,3]", name="x")
+        g.Result(g.ReLU(g.Multiply(x, np.float32([np.nan, np.inf, 1]))))
+    package.write_model(g.model, tmp_path / "m.xml")
+    irrun("reduce", tmp_path / "m.xml", "-o", tmp_path / "out", "--diagnostic", "W913")
+    report = (tmp_path / "out" / "REPORT.md").read_text()
+    assert "```\nirrun validate min.xml\n```" in report
+    said = report.split("failure: code W913, op Const\n")[1].split("\n")[0]
+    assert said in irrun("validate", tmp_path / "out" / "min.xml").stdout
+
+
 def test_a_diagnostic_needs_no_inputs(tmp_path):
     model = Path(__file__).parent / "invalid" / "elements_that_do_not_fit.xml"
     done = irrun("reduce", model, "-o", tmp_path / "out", "--diagnostic", "E401")
@@ -104,6 +129,7 @@ def test_a_diagnostic_needs_no_inputs(tmp_path):
         (("--check", "x {model}", "--fail-regex", "("), "is no regular expression"),
         (("--diverges", "nothing:there", "--random", 1), "there is no file nothing:there"),
         (("--diagnostic", "E999"), "there is no code E999"),
+        (("--diagnostic", "E607"), "E607 is found by looks at all tensors: give --nonfinite"),
     ],
 )
 def test_wrong_use_is_refused(tmp_path, arguments, message):

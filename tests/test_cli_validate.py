@@ -100,9 +100,9 @@ def test_the_root_of_a_file_is_told_from_its_beginning(head, root):
     assert root_tag(head) == root
 
 
-def test_an_empty_xml_file_beside_a_bin_is_a_model_that_broke(tmp_path):
+def test_a_file_that_is_no_xml_beside_a_bin_is_a_model_that_broke(tmp_path):
     path = tmp_path / "model.xml"
-    path.write_bytes(b"")
+    path.write_bytes(b"{}")
     assert is_foreign(path)
     path.with_suffix(".bin").write_bytes(b"x")
     assert not is_foreign(path)

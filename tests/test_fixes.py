@@ -433,3 +433,16 @@ def test_standard_input_has_no_file_to_fix(model):
     assert "--diff" in command("validate", "--fix", "-", status=2, stdin=model.read_bytes()).stderr
     command("validate", "--unsafe", model, status=2)
     command("validate", "--fix", "--diff", model, status=2)
+
+
+def test_a_second_output_gets_a_name_of_its_own_as_its_tensor_does(tmp_path):
+    with irrun.build("m") as g:
+        for value in g.Split(g.Parameter("f32[2,4]", name="x"), 1, num_splits=2):
+            g.Result(value)
+    for result in g.model.graph.results:
+        g.model.set_attribute(result, "output_names", "res")
+        result.inputs[0].port.names = ("res",)
+    irrun.write_model(g.model, tmp_path / "m.xml", check=False)
+    result = mended(tmp_path / "m.xml", (tmp_path / "m.xml").read_bytes())
+    assert (result.content.count(b'output_names="res_1"'), result.content.count(b' names="res_1"')) == (1, 1)
+    assert not result.report.diagnostics

@@ -179,3 +179,25 @@ def test_a_hook_that_is_given_weights_checks_their_model(tmp_path):
     other.write_bytes(b"x")
     done = irrun("validate", "--skip-foreign", path.with_suffix(".bin"), other)
     assert (done.returncode, done.stdout.strip()) == (0, f"{path}: ok, 4 layers checked")
+
+
+@pytest.mark.parametrize(
+    ("content", "meant"),
+    [
+        (b"", True),
+        (b'<?xml version="1.0"?>\n<!-- a -->\n<net name="m" vers', True),
+        (b"\xef\xbb\xbf <ne", True),
+        (b"<net name=m><layers>", True),
+        (b"<network name='m", False),
+        (b"<project>", False),
+        (b'<?xml version="1.0"?>', False),
+        (b"<!-- <net -->" * 4000 + b"<nets", False),
+        (b"<?a ?>" * 9000, False),
+    ],
+)
+def test_a_file_in_a_folder_that_is_empty_or_cut_in_its_first_tag_is_a_model(content, meant, tmp_path):
+    weighted(tmp_path)
+    (tmp_path / "cut.xml").write_bytes(content)
+    done = irrun("validate", "--format", "concise", tmp_path, status=int(meant))
+    assert ("error[E101]" in done.stdout) == meant
+    assert ("1 other .xml file skipped" in done.stderr) != meant

@@ -232,10 +232,14 @@ def test_layers_around_one_and_types_among_them(tmp_path):
     for name in ("a", "b", "c", "d", "e"):
         x = named(b, b.one("Abs-1" if name != "d" else "Negative-1", x), name)
     b.result(x)
-    executor = irrun.GraphExecutor(saved(b, tmp_path))
+    built = irrun.read_model(saved(b, tmp_path))
+    built.name_tensor(built.layer("c").outputs[0], "third")
+    executor = irrun.GraphExecutor(built)
     for options, expected in [
         ({"around": "c"}, "bcd"),
         ({"around": "c", "distance": 0}, "c"),
+        ({"around": "c:0", "distance": 0}, "c"),
+        ({"around": "third", "distance": 0}, "c"),
         ({"around": "c", "distance": 9}, "abcde"),
         ({"around": "c", "types": "Negative"}, "d"),
         ({"layers": ["a", "[de]"], "types": ["Abs", "Relu"]}, "ae"),

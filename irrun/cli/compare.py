@@ -88,6 +88,8 @@ def compare(
     elif model is None or other is None:
         raise click.UsageError("MODEL and OTHER are needed, or --recheck FILE", context)
     else:
+        if config and not other.startswith("ov:"):
+            raise click.UsageError(f"--config is for devices of OpenVINO, such as ov:CPU, not for {other}", context)
         require_files(context, model, weights)
         keep_apart(context, model, weights, [Path(other), *archives], [output])
 

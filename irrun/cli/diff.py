@@ -39,8 +39,8 @@ def _aspects(context: click.Context, parameter: click.Parameter, given: tuple[st
     metavar="ASPECTS",
     callback=_aspects,
     help=f"Leave out what concerns only {', '.join(ASPECTS[:-1])} or {ASPECTS[-1]}; several with commas. Ids never "
-    "count: without them none are printed. Without weights, values of more than 16 elements are not read, and the .bin "
-    "may be missing.",
+    "count: without them none are printed. Without weights, no values of constants are read, axes and sizes neither, "
+    "and the .bin may be missing.",
 )
 @click.option(
     "--weights",
@@ -85,6 +85,7 @@ def diff(
     """
     require_files(context, before, after, archive)
 
+    from irrun.diagnostics import InputError, IRError
     from irrun.run.arrays import read_npz
     from irrun.tools.diff import diff as compare
 
@@ -95,7 +96,15 @@ def diff(
 
     with failures_said(context, advice), warnings_said(), progress("comparing"):
         inputs = read_npz(archive, max_memory) if archive else None
-        found = compare(before, after, ignore=ignore, values=values, inputs=inputs, seed=seed, max_memory=max_memory)
+        try:
+            found = compare(
+                before, after, ignore=ignore, values=values, inputs=inputs, seed=seed, max_memory=max_memory
+            )
+        except (InputError, IRError):
+            if inputs is not None or seed is not None:  # what differs is known where only the runs fail
+                without = compare(before, after, ignore=ignore, values=values)
+                write_text(context, without.render(format) + "\n", None)
+            raise
         text = found.render(format)
     write_text(context, text + "\n", None)
     context.exit(DIFFERS if found else 0)

@@ -16,7 +16,7 @@ from irrun.diagnostics import counted
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
     from irrun.spec.op import Array
-    from irrun.tools.edit.preprocessing import Preprocessing
+    from irrun.tools.edit.history import History
 
 DIFFERS = 1
 
@@ -38,7 +38,7 @@ VERBS = (
 )
 FLAGS = (
     ("dedup", "Let equal constants be one."),
-    ("fold", "Compute what is computed of constants alone, where that makes nothing larger but by a few bytes."),
+    ("fold", "Compute what is made of constants and known sizes alone, where nothing gets larger but by a few bytes."),
 )
 
 
@@ -91,8 +91,9 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     "archive",
     type=click.Path(path_type=Path),
     metavar="FILE",
-    help="Run the model before and after on the inputs in an .npz file; write nothing where results differ. The inputs "
-    "are those of MODEL: where data are preprocessed now, the new one gets data that become these.",
+    help="Run the model before and after on the inputs in an .npz file; write nothing where an output is not what the "
+    "tensor was before. The inputs are those of MODEL: where data are preprocessed now, the new one gets data that "
+    "become these, and where it begins behind tensors, what these were.",
 )
 @click.option(
     "--tolerance", type=click.FloatRange(0), default=1e-5, show_default=True, help="What --verify lets results differ "
@@ -136,7 +137,7 @@ def edit(
     with failures_said(context, lambda _: None), warnings_said(), progress("editing"):
         model = read_model(path, weights)
         try:
-            preprocessings = edited(model, [Step(verb, text) for verb, text in steps])
+            history = edited(model, [Step(verb, text) for verb, text in steps])
         except EditError as error:
             raise click.UsageError(str(error), context) from None
         report = validate(model)
@@ -145,7 +146,7 @@ def edit(
             say("error", "the edited model is not valid; nothing is written")
             context.exit(1)
         if archive is not None:
-            _verify(context, path, weights, model, archive, tolerance, max_memory, preprocessings)
+            _verify(context, path, weights, model, archive, tolerance, max_memory, history)
         try:
             with writing(context, output):
                 write_model(model, output)
@@ -195,16 +196,16 @@ def _verify(
     archive: Path,
     tolerance: float,
     max_memory: int | None,
-    preprocessings: list[Preprocessing],
+    history: History,
 ) -> None:
-    """Exit with 1 where outputs that both models have differ. Raises click.UsageError where they have none."""
+    """Exit with 1 where outputs are not what they were. Raises click.UsageError where none of them was a tensor."""
     from irrun.diagnostics import InputError
     from irrun.run.arrays import read_npz
     from irrun.tools.edit.verification import verify
 
     inputs: dict[str, Array] = read_npz(archive, max_memory)
     try:
-        found = verify(path, weights, model, inputs, tolerance, preprocessings)
+        found = verify(path, weights, model, inputs, tolerance, history)
     except InputError:
         raise
     except ValueError as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from irrun.cli.configuration import overrides
 from irrun.cli.files import STANDARD, keep_apart, require_files, writing, written_file
 from irrun.cli.options import (
     ENGINE,
@@ -150,6 +151,9 @@ def execute(
     """
     gc.disable()  # a model is in use to the end, and runs leave no cycles: to search it takes as long as to plan it
     wishes = Wishes(context, **watched)
+    for name in ("rtol", "atol"):
+        if expect is None and overrides(context, name):
+            raise click.UsageError(f"--{name} says what --expect allows: give --expect FILE, too", context)
     arrays = [archive, expect, *files.values()]
     require_files(context, weights, *arrays, model=model)
     keep_apart(context, model, weights, arrays, [output, save_inputs, trace_file, wishes.dump])
@@ -230,9 +234,12 @@ def execute(
                 times.append(perf_counter() - begin)
         differing, unheld = [], []
         if expect is not None:
-            from irrun.run.expectation import differences, unexpected
+            from irrun.run.expectation import differences, in_order, unexpected
 
             expected = read_npz(expect, executor.max_memory)
+            if (ordered := in_order(results, expected)) is not None:
+                expected = ordered
+                say("note", f"the arrays of {expect} have no names: they are taken for the outputs in their order")
             differing, unheld = differences(results, expected, rtol, atol), unexpected(results, expected)
     session.finish()
     if profile and measured is not None:

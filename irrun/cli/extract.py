@@ -57,8 +57,8 @@ if TYPE_CHECKING:
 @click.option(
     "--body",
     metavar="NAME[N]",
-    help="A part of a body in its iteration N, from 0 on, such as Loop_12[3], If_3/then_body, or "
-    "Loop_12[3]/If_3/then_body; all of it unless more is said.",
+    help="A part of a body in its iteration N, from 0 on, or -1 for the last one, such as Loop_12[3], If_3/then_body, "
+    "or Loop_12[3]/If_3/then_body; all of it unless more is said.",
 )
 @WRITTEN_MODEL
 @INPUTS

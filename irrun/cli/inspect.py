@@ -123,6 +123,12 @@ def inspect(
             text = render_json(found) if format == "json" else render_csv(found, list_weights)
     write_text(context, text + "\n", output)
     _show(found)
+    if target is not None:
+        from irrun.tools.inspect.releases import measured_releases, parse_release
+
+        newest = measured_releases()[1]
+        if parse_release(target) > parse_release(newest):
+            say("note", f"OpenVINO {target} was not measured: what is said holds for {newest}")
     failures = [failure for condition in conditions if (failure := condition.failure(found)) is not None]
     for failure in failures:
         say("error", failure)

@@ -69,7 +69,7 @@ def _pattern(context: click.Context, parameter: click.Parameter, text: str | Non
 )
 @CONFIG
 @click.option("--fails-to-compile", "device", metavar="ov:DEVICE", help="OpenVINO does not compile it.")
-@click.option("--nonfinite", is_flag=True, help="It makes NaN or infinity of finite inputs.")
+@click.option("--nonfinite", is_flag=True, help="It makes NaN or infinity of finite inputs, on the way or in the end.")
 @click.option("--precision", default="auto", show_default=True, help="In which types --nonfinite computes.")
 @click.option("--diagnostic", metavar="CODE", help="It has this diagnostic of irrun, such as E602, in a run.")
 @click.option(
@@ -227,10 +227,17 @@ def _check(
         return Judgement("compiles", {"device": name, "config": config}, timeout, ops)
     if diagnostic is not None:
         from irrun.cli.options import parse_codes
+        from irrun.tools.watch.ranges import FINITE, RANGE
 
         try:
             (code_of,) = parse_codes([diagnostic])
         except ValueError as error:
             raise click.BadParameter(str(error) or "give one code", context, param_hint="--diagnostic") from None
+        if code_of in (FINITE, RANGE):
+            raise click.BadParameter(
+                f"{code_of} is found by looks at all tensors: give --nonfinite, or a --check with irrun execute",
+                context,
+                param_hint="--diagnostic",
+            )
         return Judgement("diagnostic", {"code": code_of}, timeout, ops)
     return Judgement("nonfinite", {"precision": precision}, timeout, ops)

@@ -127,10 +127,11 @@ def _tell(found: Tuned, device: str, output: Path) -> None:
         click.echo(f"marked: {name}")
     if len(found.marks) > MAX_LISTED:
         click.echo(f"marked: {counted(len(found.marks) - MAX_LISTED, 'layer')} more, which {output} has")
+    untold = f", which does not tell of {found.untold} in bodies" if found.untold else ""
     verdict = "good enough" if found.passes else "not good enough, with all that can be marked"
     click.echo(
         f"{output}: {len(found.marks)} of {counted(found.candidates, 'layer')} in 16 bits marked, "
-        f"{found.heeded} heeded by {device}: {before.max_abs:.3g} -> {after.max_abs:.3g} "
+        f"{found.heeded} heeded by {device}{untold}: {before.max_abs:.3g} -> {after.max_abs:.3g} "
         f"({before.sqnr:.1f} -> {after.sqnr:.1f} dB), "
         f"{verdict}, {counted(found.checks, 'check')}"
     )

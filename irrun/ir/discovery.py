@@ -4,11 +4,17 @@ from __future__ import annotations
 
 import glob
 import os
+import re
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from xml.parsers import expat
 
 _HEAD_BYTES = 1 << 16
+
+_CUT = re.compile(
+    rb"(?:\xef\xbb\xbf)?\s*(?:<\?.*?\?>\s*)?+(?:<!--.*?-->\s*)*+<(?:net(?![\w.:-])|(?:ne?)?\Z)", re.DOTALL
+)
+"""How the text of a model begins that is cut within its first tag, or broken there."""
 
 
 def find_models(named: Sequence[str], skip_foreign: bool = False) -> tuple[list[Path], int]:
@@ -37,16 +43,18 @@ def find_models(named: Sequence[str], skip_foreign: bool = False) -> tuple[list[
 
 
 def is_foreign(path: Path) -> bool:
-    """Whether the file is not meant to be a model: its root element is not <net>, or cannot be told and has no .bin."""
+    """Whether the file is not meant to be a model: its root element is not <net>, or cannot be told, and the file has
+    something else in it and no .bin beside it."""
     try:
         if not path.is_file():
             return False  # to open it might never end; the reader says what is wrong with it
         with path.open("rb") as stream:
-            root = root_tag(stream.read(_HEAD_BYTES))
+            head = stream.read(_HEAD_BYTES)
     except OSError:
         return False
+    root = root_tag(head)
     if root is None:
-        return not path.with_suffix(".bin").exists()
+        return bool(head) and not _CUT.match(head) and not path.with_suffix(".bin").exists()
     return root.lower() != "net"
 
 

@@ -34,6 +34,16 @@ def differences(results: Results, expected: Mapping[str, Array], rtol: float, at
     return found
 
 
+def in_order(results: Results, expected: Mapping[str, Array]) -> dict[str, Array] | None:
+    """The arrays that numpy has numbered, as they had no names, by the names of outputs in order; None for others."""
+    numbered = [f"arr_{number}" for number in range(len(expected))]
+    if sorted(numbered) != sorted(expected) or any(name in results for name in numbered):
+        return None
+    if len(expected) > len(results):
+        return None
+    return {name: expected[number] for name, number in zip(results, numbered, strict=False)}
+
+
 def unexpected(results: Results, expected: Mapping[str, Array]) -> list[str]:
     """The names of the results of which nothing is `expected`, by any of the names that they go by."""
     there = {results.key(name) for name in expected}

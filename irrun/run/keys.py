@@ -61,6 +61,15 @@ def unique(layer: Layer) -> str:
     return f"{name}#{layer.id}" if not name or layer.name in _repeated(layer.graph) else name
 
 
+def placed(layer: Layer) -> str:
+    """The name of a layer behind the bodies that it is in, whatever the iteration is: `Loop_12/body/MatMul_4`."""
+    owner = layer.graph.owner
+    if owner is None:
+        return unique(layer)
+    tag = next(tag for tag, body in owner.bodies.items() if body.graph is layer.graph)
+    return f"{placed(owner)}/{tag}/{unique(layer)}"
+
+
 def escaped(name: str) -> str:
     written = _ESCAPED.sub(_as_bytes, name)
     if len(written) <= MAX_NAME:

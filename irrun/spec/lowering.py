@@ -15,6 +15,14 @@ if TYPE_CHECKING:
 Arrange = Callable[[Mapping[str, Any], Sequence["Tensor | None"]], "list[int | np.ndarray[Any, Any]] | None"]
 """The inputs of the older op: numbers of those of the newer one, and constants; None where that cannot be told."""
 
+Make = Callable[..., Any]
+"""`make("MatMul-1", x, y, transpose_b=True)`: the output of a new layer. What it reads are such outputs, arrays, which
+become constants, and names of inputs of the newer op."""
+
+Decompose = Callable[[Make, Mapping[str, "Tensor | None"], Mapping[str, Any]], Any]
+"""Makes older ops that do the same together, of what is known of the inputs by name, and the attributes; gives what
+stands for the output. Raises ValueError, with the reason, before it makes anything."""
+
 
 class Lowering(NamedTuple):
     """The op `older`, by its name, does the same where the conditions hold; None: so does the first input itself.

@@ -20,7 +20,7 @@ from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
-from irrun.spec.lowering import Arrange, Lowering
+from irrun.spec.lowering import Arrange, Decompose, Lowering
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
 from irrun.spec.pending import Array as Array
 from irrun.spec.pending import Pending
@@ -520,6 +520,7 @@ class Op:
     rule: Rule | None = None
     doc: str | None = None
     lowering: Lowering | None = field(default=None, init=False)
+    decomposition: Decompose | None = field(default=None, init=False)
     folded: Folded | None = field(default=None, init=False)
 
     def __post_init__(self) -> None:
@@ -615,6 +616,11 @@ class Op:
         """
         values = {name: value if isinstance(value, tuple) else (value,) for name, value in only.items()}
         self.lowering = Lowering(older, values, tuple(natural), upwards, arrange)
+
+    def decomposes(self, build: Decompose) -> Decompose:
+        """Attach what makes older ops that do the same together; no variation takes it over."""
+        self.decomposition = build
+        return build
 
     def folds(self, when: Callable[[Sequence[Source]], bool] | None = None, **changes: Any) -> None:
         """Say what is other where OpenVINO computes, or changes, such layers before a run: as it does those of

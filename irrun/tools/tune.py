@@ -12,11 +12,13 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, runtime_checkable
 
+from irrun.ir.graph import Layer
 from irrun.ir.text_edits import mark_precise
 from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
+from irrun.run.keys import placed
 from irrun.run.session import Event
-from irrun.spec.op import Array
+from irrun.spec.op import FLOAT, Array
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.replay import Beside, Course, Given
 from irrun.tools.compare.results import Measured, Where
@@ -38,10 +40,11 @@ class Marking(Side, Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Tuned:
-    """What was found: `marks` are the names of layers, and `content` is the text of the model with them.
+    """What was found: `marks` are the layers, by name, and `content` is the text of the model with them.
 
     `before` and `after` are the outputs without and with the marks, the worst one of all runs. `candidates` layers are
-    computed in fewer bits than f32, `heeded` of the marked ones no longer; `checks` sets of marks were tried.
+    computed in fewer bits than f32, `heeded` of the marked ones no longer; of `untold` ones, in bodies, the device does
+    not say. `checks` sets of marks were tried.
     """
 
     marks: tuple[str, ...]
@@ -51,6 +54,7 @@ class Tuned:
     candidates: int
     heeded: int
     checks: int
+    untold: int = 0
 
     @property
     def passes(self) -> bool:
@@ -85,7 +89,7 @@ class _Search:
     tell: Callable[[str], object]
     checks: int = 0
     _expected: list[list[Mapping[str, Array]]] = field(default_factory=list)
-    _seen: dict[frozenset[str], Measured] = field(default_factory=dict)
+    _seen: dict[frozenset[Layer], Measured] = field(default_factory=dict)
 
     def run(self) -> Tuned:
         beside = Beside(self.executor, self.side.runtime(), self.side.precision)
@@ -100,26 +104,42 @@ class _Search:
             after = self._check(marks, Path(folder)) if marks else before
             heeded = self._heeded(marks, Path(folder)) if marks else 0
         content = self._marked(marks)
-        return Tuned(tuple(marks), content, before, after, len(candidates), heeded, self.checks)
+        untold = sum(layer.graph.owner is not None for layer in marks)
+        names = tuple(placed(layer) if layer.graph.owner else layer.name for layer in marks)
+        return Tuned(names, content, before, after, len(candidates), heeded, self.checks, untold)
 
-    def _candidates(self, beside: Beside) -> list[str]:
-        """The layers that are computed in fewer bits than f32, those first that add most of their own."""
-        errors: dict[str, float] = {}
-        layers = {layer.name: layer for layer in self.executor.model.graph.layers}
+    def _candidates(self, beside: Beside) -> list[Layer]:
+        """The layers that are computed in fewer bits than f32, those first that add most of their own. Those of bodies,
+        of which the device shows nothing, stand where the layer stands that has the body."""
+        errors: dict[Layer, float] = {}
+        counts = Counter(layer.name for layer in self.executor.model.graph.layers)
+        inside = _coarse(self.side.precision)
 
         def told(event: Event, _: Array, measured: Measured, __: Stretch) -> None:
-            name = event.layer.name
-            entry = beside.runtime.get(name)
-            coarse = entry is not None and DIGITS.get(entry.precision or "", 0.0) > DIGITS["f32"]
-            if not event.path and coarse and layers.get(name) is event.layer:
-                errors[name] = max(errors.get(name, 0.0), measured.metrics.nrmse)
+            if event.path or event.layer.graph.owner is not None or counts[event.layer.name] > 1:
+                return
+            layers = self._in_bodies(event.layer) if inside and event.layer.bodies else []
+            entry = beside.runtime.get(event.layer.name)
+            if not event.layer.bodies and entry is not None and _coarse(entry.precision):
+                layers = [event.layer]
+            for layer in layers:
+                errors[layer] = max(errors.get(layer, 0.0), measured.metrics.nrmse)
 
         for course in self.courses:
             beside.replay(course, self.side.observe(course.steps), told)
-        counts = Counter(layer.name for layer in self.executor.model.graph.layers)
-        return sorted((name for name in errors if counts[name] == 1), key=errors.__getitem__, reverse=True)
+        return sorted(errors, key=errors.__getitem__, reverse=True)
 
-    def _grown(self, candidates: Sequence[str], folder: Path) -> list[str]:
+    def _in_bodies(self, owner: Layer) -> list[Layer]:
+        """The layers in bodies that compute floats."""
+        inference = self.executor.report.inference
+        layers = [layer for body in owner.bodies.values() for layer in body.graph.walk() if layer.inputs]
+        return [
+            layer
+            for layer in layers
+            if inference is None or any(inference.tensor(value).type in FLOAT for value in layer.outputs)
+        ]
+
+    def _grown(self, candidates: Sequence[Layer], folder: Path) -> list[Layer]:
         """So many of the first candidates that they are enough, or all."""
         count = 1
         while count < len(candidates) and self.checks < self.most // 3:
@@ -128,7 +148,7 @@ class _Search:
             count *= 2
         return list(candidates)
 
-    def _shrunk(self, marks: list[str], folder: Path) -> list[str]:
+    def _shrunk(self, marks: list[Layer], folder: Path) -> list[Layer]:
         """As few of them as are enough: parts are left out, half of them first, as long as that goes well."""
         size = max(1, len(marks) // 2)
         while True:
@@ -143,10 +163,10 @@ class _Search:
                 return marks
             size = max(1, size // 2)
 
-    def _passes(self, marks: Sequence[str], folder: Path) -> bool:
+    def _passes(self, marks: Sequence[Layer], folder: Path) -> bool:
         return self._check(marks, folder).holds
 
-    def _check(self, marks: Sequence[str], folder: Path) -> Measured:
+    def _check(self, marks: Sequence[Layer], folder: Path) -> Measured:
         """The outputs with these marks, on the device."""
         key = frozenset(marks)
         if key not in self._seen:
@@ -155,17 +175,18 @@ class _Search:
             self._seen[key] = self._outputs(self._side(marks, folder))
         return self._seen[key]
 
-    def _heeded(self, marks: Sequence[str], folder: Path) -> int:
+    def _heeded(self, marks: Sequence[Layer], folder: Path) -> int:
         """How many of the marked layers the device computes in f32 then."""
         runtime = self._side(marks, folder).runtime()
-        return sum(1 for name in marks if name in runtime and runtime[name].precision in ("f32", "f64"))
+        names = [layer.name for layer in marks if layer.graph.owner is None and layer.name in runtime]
+        return sum(runtime[name].precision in ("f32", "f64") for name in names)
 
-    def _side(self, marks: Sequence[str], folder: Path) -> Side:
+    def _side(self, marks: Sequence[Layer], folder: Path) -> Side:
         path = folder / f"{len(self._seen)}.xml"
         path.write_bytes(self._marked(marks))
         return self.side.marked(path)
 
-    def _marked(self, marks: Sequence[str]) -> bytes:
+    def _marked(self, marks: Sequence[Layer]) -> bytes:
         model = self.executor.model
         return mark_precise(model.path.read_bytes() if model.content is None else model.content, list(marks))
 
@@ -178,3 +199,8 @@ class _Search:
                     tolerance = named(self.tolerances, name) or LEVELS["f32"]
                     found.append(Measured(Where(course.name, step), measure(array, ours[name], tolerance), tolerance))
         return max(found, key=lambda measured: measured.rank)
+
+
+def _coarse(precision: str | None) -> bool:
+    """Whether a type has fewer bits than f32."""
+    return DIGITS.get(precision or "", 0.0) > DIGITS["f32"]

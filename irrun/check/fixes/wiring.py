@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
-from irrun.ir.layers import UNKNOWN_ID
+from irrun.ir.layers import UNKNOWN_ID, tensor_names
 from irrun.ir.structure import addressed
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
@@ -354,7 +354,13 @@ def doubled_name(case: Case) -> Iterator[Fix]:
 
 
 def doubled_tensor_name(case: Case) -> Iterator[Fix]:
-    """W906: the tensor that OpenVINO renames is named as it does it."""
+    """W906: the tensor that OpenVINO renames is named as it does it, and a second output in the same way."""
+    if case.layer is not None and case.layer.type == "Result":
+        others = [layer for layer in case.graph.results if layer.inputs != case.layer.inputs]
+        given = {name for layer in others for name in _output_names(layer)}
+        names = [_unused(name, given) if name in given else name for name in _output_names(case.layer)]
+        yield case.set("output_names", _joined(names))
+        return
     there = [value for layer in case.graph.layers for value in layer.outputs]
     value = next((value for value in there if value.port.element is case.element), None)
     if value is None:
@@ -364,8 +370,15 @@ def doubled_tensor_name(case: Case) -> Iterator[Fix]:
         value = next((other for other in same if not addressed(other, case.graph)), value)
     given = {name for other in there if other is not value for name in other.port.names}
     names = [_unused(name, given) if name in given else name for name in value.port.names]
-    listed = ",".join(name.replace(",", "\\,") for name in names)
-    yield case.set("names", listed, element=value.port.element)
+    yield case.set("names", _joined(names), element=value.port.element)
+
+
+def _output_names(layer: Layer) -> tuple[str, ...]:
+    return tensor_names(layer.attributes.get("output_names", ""))
+
+
+def _joined(names: Sequence[str]) -> str:
+    return ",".join(name.replace(",", "\\,") for name in names)
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -18,8 +18,8 @@ from irrun.tools.diff.view import normalizing, view_of
 
 IGNORABLE = ("names", "ids", "order", "rt_info", "weights", "precision", "shapes")
 """Aspects that may be left out: names of layers, tensors and variables; ids of layers in what is told; the order of
-inputs and outputs; runtime information; the values of constants of more than 16 elements; which floating-point type is
-used; shapes of tensors."""
+inputs and outputs; runtime information; the values of constants; which floating-point type is used; shapes of tensors.
+"""
 
 WEIGHTS = ("exact", "close", "stats")
 """How closely values of constants are looked at: all bits; within 1e-3 of each number and 1e-5; or only their mean,

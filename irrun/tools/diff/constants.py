@@ -67,10 +67,9 @@ class Delta:
 
 
 class Constants:
-    """The constants of one model; where there are no weights, or nobody shall look at them, their types and shapes."""
+    """The constants of one model; where there are no weights, or with `structure_only`, their types and shapes."""
 
     def __init__(self, model: Model, structure_only: bool = False) -> None:
-        """With `structure_only`, only constants of a few elements are read."""
         self._weights = model.weights
         self._structure_only = structure_only
         self._file: IO[bytes] | None = None
@@ -87,10 +86,8 @@ class Constants:
 
     def compared(self, layer: Layer) -> bool:
         """Whether the values of a constant count, and are there."""
-        blob = self.blob(layer)
-        if blob is None or (blob.elements and self._weights.size is None):
-            return False
-        return not self._structure_only or blob.elements <= STRUCTURE
+        blob = None if self._structure_only else self.blob(layer)
+        return blob is not None and (not blob.elements or self._weights.size is not None)
 
     def sample(self, layer: Layer) -> bytes | None:
         """Some bytes that tell constants apart, all of a small one; None where its values do not count."""

@@ -6,12 +6,16 @@ import hashlib
 from collections import Counter
 from collections.abc import Sequence
 
+import numpy as np
+
 from irrun.check.infer import Inference, infer
 from irrun.ir.graph import Graph, Layer, Model, Value
 from irrun.ir.structure import topological_order
 from irrun.spec.dims import product
-from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.op import INTEGER, Array
 from irrun.spec.traits import Converting, Quantizing
+from irrun.tools.extract.regions import constant_layers
 
 STRIPPED = ("rt_info", "names")
 
@@ -72,7 +76,7 @@ def dedup(model: Model, given: Sequence[str]) -> None:
 
 
 def fold(model: Model, given: Sequence[str]) -> None:
-    """Let constants take the places of layers that are computed of constants alone.
+    """Let constants take the places of layers that are computed of constants alone, and of sizes that are known.
 
     Not where these are larger than what they are made of and nobody else reads, but for a few bytes, and not of
     quantizations and of what unpacks weights.
@@ -80,16 +84,38 @@ def fold(model: Model, given: Sequence[str]) -> None:
     from irrun.tools.folding import computed, frontier_of
 
     inference = infer(model.graph, model.weights)
+    sizes = _known(model.graph, inference)
+    for value, array in sizes.items():
+        _replace(model, value, array, inference)
     constant = _constant(model, inference)
     frontier = frontier_of(model.graph, constant)
-    if not frontier:
-        return
-    for value, array in zip(frontier, computed(model, frontier), strict=True):
-        layer = model.add_constant(array, type=inference.tensor(value).type)
-        names = value.port.names
-        model.replace(value, layer)
-        layer.outputs[0].port.names = names
-    model.prune()
+    if frontier:
+        for value, array in zip(frontier, computed(model, frontier), strict=True):
+            _replace(model, value, array, inference)
+    if sizes or frontier:
+        model.prune()
+
+
+def _replace(model: Model, value: Value, array: Array, inference: Inference) -> None:
+    layer = model.add_constant(array, type=inference.tensor(value).type)
+    names = value.port.names
+    model.replace(value, layer)
+    layer.outputs[0].port.names = names
+
+
+def _known(graph: Graph, inference: Inference) -> dict[Value, Array]:
+    """Integers that inference knows though they are computed of what is no constant, as sizes are."""
+    constant = constant_layers(graph)
+    found: dict[Value, Array] = {}
+    for layer in graph.layers:
+        node = inference.nodes.get(layer)
+        if layer in constant or node is None or not node.op.pure or layer.bodies:
+            continue
+        for value in layer.outputs:
+            tensor = inference.tensor(value)
+            if value.consumers and tensor.type in INTEGER and tensor.known:
+                found[value] = np.asarray(tensor.value).astype(numpy_dtype(tensor.type))
+    return found
 
 
 def _constant(model: Model, inference: Inference) -> set[Layer]:

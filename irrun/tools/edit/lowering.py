@@ -11,7 +11,7 @@ from irrun.check.infer import InferredLayer, body_of, infer
 from irrun.diagnostics import Diagnostic, IRError
 from irrun.ir.graph import Layer, Model, Value
 from irrun.spec.dims import Undecided
-from irrun.spec.lowering import Lowering
+from irrun.spec.lowering import Decompose, Lowering
 from irrun.spec.op import Op, Tensor, Violation
 from irrun.spec.registry import opset_number, registry
 from irrun.tools.inspect.contents import Contents
@@ -81,6 +81,8 @@ def _lowered(model: Model, layer: Layer, node: InferredLayer, contents: Contents
         layer.version = layer.element.attributes["version"] = first
         return None
     lowering = node.op.lowering
+    if node.op.decomposition is not None:
+        return _decomposed(model, layer, node, node.op.decomposition, contents)
     if lowering is None:
         return f"{node.op.name} is the oldest of its kind"
     return _replaced(model, layer, node, lowering, contents)
@@ -204,9 +206,36 @@ def _write(
     for name, text in kept.items():
         model.set_attribute(made, name, changed.get(name, text))
     made.rt_info = layer.rt_info
-    for value, other in zip(layer.outputs, made.outputs, strict=False):
+    _take_over(model, layer, made.outputs)
+
+
+def _take_over(model: Model, layer: Layer, outputs: Sequence[Value]) -> None:
+    """Let values take the places, and the names, of the outputs of a layer, which goes."""
+    for value, other in zip(layer.outputs, outputs, strict=False):
         names, other.port.precision, other.port.dims = value.port.names, value.port.precision, value.port.dims
         for reader, number in list(value.consumers):
             model.rewire(reader, number, other)
         other.port.names, value.port.names = names, ()
     model.remove(layer)
+
+
+def _decomposed(model: Model, layer: Layer, node: InferredLayer, build: Decompose, contents: Contents) -> str | None:
+    """Put several older ops in the place of a layer; why not, where that cannot be."""
+    values = {name: value for name, value in zip(node.op.port_names, layer.inputs, strict=False) if value is not None}
+    known = {name: contents.tensor(values[name]) if name in values else None for name in node.op.port_names}
+
+    def make(name: str, *inputs: Any, **attrs: Any) -> Value:
+        op = registry().ops[name]
+        sources = [values[item] if isinstance(item, str) else item for item in inputs]
+        sources = [model.add_constant(x, graph=layer.graph) if isinstance(x, np.ndarray) else x for x in sources]
+        added = model.add(op.type, sources, attrs, version=f"opset{min(op.held_by)}", graph=layer.graph)
+        added.rt_info = layer.rt_info
+        return added.outputs[0]
+
+    try:
+        made: Value = build(make, known, node.attrs)
+    except ValueError as error:
+        return str(error)
+    _take_over(model, layer, [made])
+    model.rename(made.layer, layer.name)
+    return None

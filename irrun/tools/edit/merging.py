@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from irrun.check.validate import find_input
@@ -11,22 +11,33 @@ from irrun.ir.editing import number_ports
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.reader import read_model
 from irrun.ir.signature import names_of_results
+from irrun.records import dataclass
 
 
-def append(model: Model, given: Sequence[str]) -> None:
-    """Let other models follow: each is a path, and behind it a line `OUTPUT=INPUT` for each of its inputs that reads an
-    output; where both have one, that needs no line.
+@dataclass(frozen=True, slots=True)
+class Joined:
+    """A model that was appended: its layers, as its file has them, and the Results whose places its inputs take."""
+
+    path: Path
+    layers: Sequence[Layer]
+    mapped: Mapping[Layer, Layer]
+
+
+def append(model: Model, given: str) -> Joined:
+    """Let another model follow: what is given is its path, and behind it a line `OUTPUT=INPUT` for each of its inputs
+    that reads an output; where both have one, that needs no line.
 
     Inputs that read none become inputs, outputs that are read are none any more. Raises ValueError, and IRError where
     the other model cannot be read.
     """
-    for text in given:
-        path, *pairs = text.split("\n")
-        if not Path(path).is_file():
-            raise ValueError(f"there is no file {path}")
-        other = read_model(path).copy()
-        _check_variables(model, other)
-        _join(model, other, _mapped(model, other, pairs))
+    path, *pairs = given.split("\n")
+    if not Path(path).is_file():
+        raise ValueError(f"there is no file {path}")
+    other = read_model(path).copy()
+    _check_variables(model, other)
+    joined = Joined(Path(path), list(other.graph.layers), _mapped(model, other, pairs))
+    _join(model, other, joined.mapped)
+    return joined
 
 
 def _mapped(model: Model, other: Model, pairs: Sequence[str]) -> dict[Layer, Layer]:
@@ -65,7 +76,7 @@ def _check_variables(model: Model, other: Model) -> None:
         raise ValueError(f"both models have a variable `{shared[0]}`")
 
 
-def _join(model: Model, other: Model, mapped: dict[Layer, Layer]) -> None:
+def _join(model: Model, other: Model, mapped: Mapping[Layer, Layer]) -> None:
     for layer in [layer for layer in other.graph.walk() if layer.type == "Const"]:
         data = b"".join(other.weights.blocks(layer))
         data_of(layer).update(offset=str(model.weights.add(data)), size=str(max(len(data), 1)))

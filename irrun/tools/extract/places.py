@@ -7,11 +7,12 @@ from collections.abc import Iterator
 
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.ir.graph import Graph, Layer, Model
+from irrun.ir.signature import names_of_results
 from irrun.records import dataclass
 from irrun.run.keys import unique
 from irrun.spelling import close_matches
 
-_NUMBER = re.compile(r"(?:\[(\d{1,9})\])?(?:/(.*))?", re.DOTALL)
+_NUMBER = re.compile(r"(?:\[(-?\d{1,9})\])?(?:/(.*))?", re.DOTALL)
 _PORT = re.compile(r"(.*):(\d{1,9})", re.DOTALL)
 
 
@@ -19,7 +20,8 @@ _PORT = re.compile(r"(.*):(\d{1,9})", re.DOTALL)
 class Home:
     """A graph of a run: that of the model, or the body that each of the `owners` has by its tag, in an iteration.
 
-    Without an iteration a layer takes the only one that it has; that of an If is the first one.
+    Without an iteration a layer takes the only one that it has; that of an If is the first one. Those below 0 are
+    counted from the last one, which is -1.
     """
 
     graph: Graph
@@ -70,6 +72,8 @@ def find_place(model: Model, text: str, home: Home | None = None) -> Place:
             if inner.owners != begin.owners and rest
             for place in _places(inner, rest)
         ]
+    if not found and not begin.owners:
+        found = _outputs(begin, text)
     if len(found) == 1:
         return found[0]
     shown = clipped(text, LONGEST_NAME)
@@ -104,6 +108,13 @@ def _places(home: Home, text: str) -> list[Place]:
         there = f"they go from 0 to {count - 1}" if count else "it has none"
         raise ValueError(f"layer {layers[0]} has no output {port}: {there}")
     return [Place(home, layer, port) for layer in layers]
+
+
+def _outputs(home: Home, text: str) -> list[Place]:
+    """The output whose results have a name that differs from its own, as others have this, too."""
+    named = zip(home.graph.results, names_of_results(home.graph), strict=True)
+    sources = [result.inputs[0] for result, names in named if names[0] == text]
+    return [Place(home, value.layer, value.index) for value in sources if value is not None]
 
 
 def _homes(home: Home, text: str) -> Iterator[tuple[Home, str]]:

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from irrun.diagnostics import ExecutionError, InputError
+from irrun.diagnostics import ExecutionError, InputError, counted
 from irrun.ir.graph import Layer, Value
 from irrun.run.executor import GraphExecutor
 from irrun.run.session import Event
@@ -66,6 +66,12 @@ def record(
     recording = Recording()
     types = executor.report.inference
     assert types is not None
+    arrays = executor.named(inputs)
+    tour = _Tour(home)
+    if any(iteration < 0 for _, _, iteration in home.owners):
+        executor.session().run(arrays, observer=tour)
+        home = tour.counted()
+    wished = [iteration for _, _, iteration in home.owners]
     came = False
 
     def keep(value: Value, array: Array) -> None:
@@ -74,7 +80,8 @@ def record(
 
     def observer(event: Event) -> None:
         nonlocal came
-        if event.layer.graph is not home.graph or not _within(home.owners, event.path):
+        tour(event)
+        if event.layer.graph is not home.graph or _iterations(home, event.path) != wished:
             return
         came = True
         keep(event.layer.outputs[event.port], event.array)
@@ -84,7 +91,6 @@ def record(
                 if value is not None and array is not None:
                     keep(value, array)
 
-    arrays = executor.named(inputs)
     if not home.owners:
         for layer, array in zip(executor.model.graph.parameters, arrays.values(), strict=True):
             keep(layer.outputs[0], array)
@@ -92,7 +98,7 @@ def record(
         executor.session().run(arrays, observer=observer)
     if home.owners and not came:
         recording.close()
-        raise InputError(f"the run on these inputs does not come by {home}: give inputs that do, or another iteration")
+        raise InputError(f"the run on these inputs does not come by {home}{tour.instead()}")
     for layer in home.graph.layers:
         if layer.type != "Const":
             for value in layer.outputs:  # which no run computes where it is known before, such as a count of iterations
@@ -102,13 +108,50 @@ def record(
     return recording
 
 
-def _within(owners: Sequence[tuple[Layer, str, int]], path: Sequence[tuple[str, str, int]]) -> bool:
-    """Whether a path of a run is that of the owners; branches that stand in the place of their layer are not in it."""
-    left = list(path)
-    for layer, tag, iteration in owners:
-        if left and left[0][:2] == (layer.name, tag):
-            if left.pop(0)[2] != iteration:
-                return False
-        elif iteration:
-            return False
-    return not left
+class _Tour:
+    """An observer that takes down by which iterations of a body, and of those that it lies in, a run comes."""
+
+    def __init__(self, home: Home) -> None:
+        self._home = home
+        self._seen: set[tuple[int, ...]] = set()
+        self._ran: dict[tuple[Layer, str], int] = {}
+        self._owners = {layer for layer, _, _ in home.owners}
+
+    def __call__(self, event: Event) -> None:
+        graph = event.layer.graph
+        if graph is self._home.graph and (numbers := _iterations(self._home, event.path)) is not None:
+            self._seen.add(tuple(numbers))
+        if graph.owner in self._owners:
+            tag = next(tag for tag, body in graph.owner.bodies.items() if body.graph is graph)
+            number = event.path[-1][2] if event.path else 0
+            self._ran[graph.owner, tag] = max(number, self._ran.get((graph.owner, tag), 0))
+
+    def counted(self) -> Home:
+        """The place with iterations that are counted from the last one, below 0, counted from the first one."""
+        owners: list[tuple[Layer, str, int]] = []
+        for place, (layer, tag, number) in enumerate(self._home.owners):
+            before = tuple(other for _, _, other in owners)
+            count = 1 + max((seen[place] for seen in self._seen if seen[:place] == before), default=-1)
+            owners.append((layer, tag, number + count if -count <= number < 0 else number))
+        return Home(self._home.graph, tuple(owners))
+
+    def instead(self) -> str:
+        """What the run comes by in the place of the body."""
+        for layer, tag, number in self._home.owners:
+            ran = {other: count for (owner, other), count in self._ran.items() if owner is layer}
+            if tag in ran and 0 <= number <= ran[tag]:
+                continue
+            if tag in ran:
+                return f": it runs {tag} of `{layer.name}` {counted(ran[tag] + 1, 'time')}, [0] to [{ran[tag]}]"
+            if ran:
+                return f": it takes {' and '.join(ran)} of `{layer.name}`; give inputs that take {tag}"
+        return ": give inputs that do"
+
+
+def _iterations(home: Home, path: Sequence[tuple[str, str, int]]) -> list[int] | None:
+    """The iteration of each owner in a path of a run; 0 of branches that stand in the place of their layer, which are
+    not in it. None for a path that leads further."""
+    left, found = list(path), []
+    for layer, tag, _ in home.owners:
+        found.append(left.pop(0)[2] if left and left[0][:2] == (layer.name, tag) else 0)
+    return None if left else found

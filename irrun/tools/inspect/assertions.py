@@ -39,7 +39,7 @@ QUANTITIES: Mapping[str, tuple[str, Quantity]] = {
     "macs": ("multiplications whose products are added up", _of_costs("macs")),
     "flops": ("two for each MAC", _of_costs("flops")),
     "bytes": ("read and written by layers", _of_costs("bytes")),
-    "coverage": ("share of layers whose MACs are known, from 0 to 1", _of_costs("coverage")),
+    "coverage": ("share of layers whose MACs are known, from 0 to 1, or 0% to 100%", _of_costs("coverage")),
     "layers": ("layers, those of bodies too", _of_costs("layers")),
     "peak": ("bytes of activations at once", lambda found: None if found.peak is None else found.peak.bytes),
     "state": ("bytes that variables grow by with each token", lambda found: found.state_bytes),
@@ -74,7 +74,7 @@ _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12} | {
     f"{letter}i": 1024**power for power, letter in enumerate("kmgt", 1)
 }
 _CONDITION = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(<=|>=|==|!=|<|>)\s*(\S+)\s*")
-_NUMBER = re.compile(r"(\d{1,18}(?:\.\d{1,18})?(?:e\+?\d\d?)?)([kmgt]i?)?b?", re.ASCII | re.IGNORECASE)
+_NUMBER = re.compile(r"(\d{1,18}(?:\.\d{1,18})?(?:e\+?\d\d?)?)([kmgt]i?)?b?(%)?", re.ASCII | re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -96,6 +96,8 @@ class Condition:
             hint = (
                 "; --weights reads what constants hold" if found.weights is not None and not found.weights.read else ""
             )
+            if self.name == "peak" and found.peak is not None:
+                hint = "".join(f"; {text}" for text in (found.peak.reason, found.peak.help) if text)
             return f"`{self.text}` cannot be told: {self.name} is not known{hint}"
         answer = _RELATIONS[self.relation](value, self.limit)
         if answer is UNDECIDED:
@@ -120,7 +122,9 @@ def parse_condition(text: str) -> Condition:
     number = _NUMBER.fullmatch(limit)
     if number is None:
         raise ValueError(f"`{limit}` is not a number such as 4.1e9, 4.1G or 100MiB")
-    value = float(number[1]) * _UNITS[(number[2] or "").lower()]
+    value = float(number[1]) * _UNITS[(number[2] or "").lower()] / (100 if number[3] else 1)
+    if name == "coverage" and value > 1:
+        raise ValueError(f"`{text}` never holds: coverage is a share from 0 to 1; write {limit}% for percent")
     return Condition(text, name, relation, int(value) if value.is_integer() else value)
 
 

@@ -15,17 +15,20 @@ from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.traits import Reading, Storing
 from irrun.tools.inspect.contents import Contents
 
+_SIZES = "see --shape"
+
 
 @dataclass(frozen=True, slots=True)
 class Peak:
     """The most bytes of activations that are there at once, and the path of the layer while which they are.
 
-    `bytes` is None where unknown sizes or types decide it, and `reason` says so.
+    `bytes` is None where unknown sizes or types decide it, and `reason` says so; `help` what would tell it.
     """
 
     bytes: Size | None
     layer: str | None
     reason: str | None = None
+    help: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,14 +45,14 @@ def peak(contents: Contents) -> Peak:
     try:
         most, layer = _peak(contents, contents.model.graph)
     except Undecided:
-        return Peak(None, None, "unknown sizes decide where it is")
+        return Peak(None, None, "unknown sizes decide where it is", _SIZES)
     except _UnknownTensor as unknown:
-        return Peak(None, None, f"the size of what {unknown} gives is unknown")
+        return Peak(None, None, *unknown.args)
     return Peak(most, None if layer is None else contents.paths[layer])
 
 
 class _UnknownTensor(Exception):
-    """A tensor has no known number of bytes; the text is the path of its layer."""
+    """A tensor has no known number of bytes; it says why, and perhaps what to do."""
 
 
 def _peak(contents: Contents, graph: Graph) -> tuple[Size, Layer | None]:
@@ -104,7 +107,10 @@ def _bytes(contents: Contents, value: Value) -> Size:
     if size is None:
         if not value.consumers:
             return 0
-        raise _UnknownTensor(f"`{contents.paths[value.layer]}`")
+        path = f"`{contents.paths[value.layer]}`"
+        if contents.tensor(value).type == "string":
+            raise _UnknownTensor(f"{path} gives texts of any length")
+        raise _UnknownTensor(f"the size of what {path} gives is unknown", _SIZES)
     return size
 
 

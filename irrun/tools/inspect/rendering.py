@@ -173,7 +173,8 @@ def _costs(found: Inspection) -> Iterator[str]:
 def _held(found: Inspection) -> Iterator[str]:
     if found.peak is not None:
         most, where = found.peak.bytes, found.peak.layer
-        text = f"not known: {found.peak.reason}; see --shape" if most is None else f"{_size(found, most, 'B')} at once"
+        told = "; ".join(filter(None, (found.peak.reason, found.peak.help)))
+        text = f"not known: {told}" if most is None else f"{_size(found, most, 'B')} at once"
         if isinstance(most, Dim):
             yield from _wrapped("activations", text)
             yield from _line("", "at ", where or "")

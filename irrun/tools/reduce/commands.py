@@ -7,6 +7,7 @@ import re
 import shlex
 import signal
 import subprocess
+from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryFile
@@ -38,6 +39,15 @@ class Command:
         parts = [self.command, f"code {self.code}", f"regex {self.pattern.pattern if self.pattern else None}"]
         return "; ".join(parts)
 
+    def shown_by(self, running: bool) -> str:
+        return self._line({"model": Path("min.xml"), "inputs": Path("inputs.npz"), "expected": Path("expected.npz")})
+
+    def _line(self, given: Mapping[str, Path]) -> str:
+        text = self.command
+        for name, path in given.items():
+            text = text.replace(f"{{{name}}}", shlex.quote(str(path)))
+        return text
+
     def close(self) -> None:
         """Nothing lives on between checks."""
 
@@ -45,11 +55,8 @@ class Command:
         given = {"model": model, "inputs": inputs}
         if "{expected}" in self.command:
             given["expected"] = _expected(model, inputs)
-        text = self.command
-        for name, path in given.items():
-            text = text.replace(f"{{{name}}}", shlex.quote(str(path)))
         with TemporaryFile() as output:
-            status, late = _run(text, output, self.timeout)
+            status, late = _run(self._line(given), output, self.timeout)
             written = _end(output)
         ended = f"none within {self.timeout:g} s" if late else _exit(status)
         matched = None if self.pattern is None else self.pattern.search(written)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -13,7 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
-from irrun.ir.graph import Model
+from irrun.ir.graph import Layer, Model
 from irrun.records import dataclass
 from irrun.spec.registry import load_ops
 from irrun.tools.compare.sides.contract import Side, SideFailed
@@ -42,6 +43,22 @@ class Judgement:
     @property
     def description(self) -> str:
         return "; ".join([self.do, *(f"{name} {value}" for name, value in sorted(self.settings.items()))])
+
+    def shown_by(self, running: bool) -> str:
+        settings, given = self.settings, [("--ops", path) for path in self.ops]
+        if self.do == "compiles":
+            return f"python repro.py {settings['device']}"
+        if self.do == "diverges":
+            command = ["compare", "min.xml", settings["other"], "--inputs", "inputs.npz"]
+            given += [("--tol", text) for text in settings["tolerances"]]
+            given += [("--config", f"{name}={value}") for name, value in settings["config"].items()]
+        elif self.do == "diagnostic" and not running:
+            command = ["validate", "min.xml"]
+        else:
+            command = ["execute", "min.xml", "--inputs", "inputs.npz", "--engine", "reference"]
+        if self.do == "nonfinite":
+            command += ["--precision", settings["precision"], "--check-finite"]
+        return shlex.join(["irrun", *command, *(part for option in given for part in option)])
 
     def __call__(self, model: Path, inputs: Path) -> Outcome:
         if self._worker is None:
@@ -133,33 +150,31 @@ def _compiles(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def _nonfinite(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Whether finite inputs make NaN or infinity."""
-    import numpy as np
-
+    """Whether finite inputs make NaN or infinity, in an output or on the way."""
     from irrun.run.arrays import read_npz
     from irrun.run.executor import GraphExecutor
     from irrun.run.session import Event
+    from irrun.tools.watch.ranges import EVERYTHING, Search
 
     inputs = read_npz(Path(request["inputs"]))
     executor = GraphExecutor(Path(request["model"]), engine="reference", precision=request["precision"])
-    first: list[tuple[str, str]] = []
-
-    def bad(array: Any) -> bool:
-        floats = array.dtype.kind == "f" or (array.dtype.kind == "V" and array.dtype.names is None)
-        with np.errstate(all="ignore"):
-            return bool(floats and not np.isfinite(array.astype(np.float32, copy=False)).all())
-
-    if any(bad(array) for array in inputs.values()):
+    if not all(map(EVERYTHING.has, inputs.values())):
         return FINE.to_dict()
+    search = Search(EVERYTHING)
+    first: list[Layer] = []
 
     def observer(event: Event) -> None:
-        if not first and bad(event.array):
-            first.append((event.layer.type, event.layer.name))
+        search(event)
+        if not first and not EVERYTHING.has(event.array):
+            first.append(event.layer)
 
     results = executor.run(inputs, observer=observer)
-    if not any(bad(array) for array in results.values()):
+    found = search.found
+    if found is not None and found.layer is not None:
+        return Outcome(True, {"born in": found.layer.type}, found.message, (found.layer.name,)).to_dict()
+    if all(map(EVERYTHING.has, results.values())):
         return FINE.to_dict()
-    op, name = first[0] if first else ("", "")
+    op, name = (first[0].type, first[0].name) if first else ("", "")
     return Outcome(True, {"born in": op}, f"output of `{name}`", (name,) if name else ()).to_dict()
 
 

@@ -29,7 +29,8 @@ FILES = ("min.xml", "min.bin", "inputs.npz", "expected.npz", "repro.py", "REPORT
 
 @dataclass(frozen=True, slots=True)
 class Reduced:
-    """What was found: the failure, layers of the models on the way, and how many checks and seconds that took.
+    """What was found: the failure of the smallest model, layers of those on the way, and how many checks and seconds
+    that took.
 
     `exhausted` where there was no time, or no check, left to go on with. `others` are other failures that were seen,
     and how often.
@@ -80,10 +81,9 @@ def reduce(
             exhausted = _steps(Subject(model, inputs), trials, said)
         finally:
             shutil.rmtree(folder / WORK, ignore_errors=True)
-        assert trials.wanted is not None
         found = Reduced(
             folder / "min.xml",
-            trials.wanted,
+            trials.kept,
             tuple(trials.sizes),
             trials.checks,
             trials.seconds,
@@ -91,7 +91,7 @@ def reduce(
             dict(trials.others),
             trials.progress,
         )
-    write_report(found, model, check.description, folder)
+    write_report(found, model, check, folder, running=inputs is not None)
     return found
 
 

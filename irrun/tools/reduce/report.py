@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import platform
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,6 +20,7 @@ from irrun.spec.op import Array
 from irrun.tools.reduce.trials import QUIET
 
 if TYPE_CHECKING:
+    from irrun.tools.reduce.outcome import Check
     from irrun.tools.reduce.reduction import Reduced
 
 REPRO = '''"""min.xml by OpenVINO, beside what is expected: python repro.py [DEVICE]"""
@@ -36,6 +38,8 @@ expected = np.load(here / "expected.npz") if (here / "expected.npz").exists() el
 core = ov.Core()
 print("OpenVINO", ov.__version__, "on", device)
 compiled = core.compile_model(here / "min.xml", device)
+if len(inputs) < len(compiled.inputs):
+    sys.exit("it is compiled; there are no inputs to run it on")
 results = compiled([inputs[name] for name in inputs])  # in the order of the inputs
 for output, name in zip(compiled.outputs, expected):
     found, wanted = np.asarray(results[output]), expected[name]
@@ -53,8 +57,11 @@ MAX_LISTED = 40
 """Layers that a report lists."""
 
 
-def write_report(found: Reduced, original: Model, check: str, folder: Path) -> None:
-    """Write expected.npz, repro.py and REPORT.md beside the smallest model. Raises OSError."""
+def write_report(found: Reduced, original: Model, check: Check, folder: Path, *, running: bool) -> None:
+    """Write expected.npz, repro.py and REPORT.md beside the smallest model, which has inputs where it is `running`.
+
+    Raises OSError.
+    """
     model = read_model(found.model)
     inputs = read_npz(folder / "inputs.npz")
     outputs: dict[str, Array] | None = None
@@ -64,7 +71,9 @@ def write_report(found: Reduced, original: Model, check: str, folder: Path) -> N
     except (IRError, InputError, EngineError, MemoryError):
         (folder / "expected.npz").unlink(missing_ok=True)  # of an earlier one
     atomic_write(folder / "repro.py", _script(model).encode())
-    text = "\n".join(_report(found, model, original, check, inputs, outputs))
+    commands = [check.shown_by(running)] + (["python repro.py CPU"] if outputs is not None else [])
+    described = check.description, list(dict.fromkeys(commands))
+    text = "\n".join(_report(found, model, original, *described, inputs, outputs))
     atomic_write(folder / "REPORT.md", text.encode("utf-8", "backslashreplace"))
 
 
@@ -87,6 +96,7 @@ def _report(
     model: Model,
     original: Model,
     check: str,
+    commands: Sequence[str],
     inputs: dict[str, Array],
     outputs: dict[str, Array] | None,
 ) -> list[str]:
@@ -102,8 +112,9 @@ def _report(
     if outputs is not None:
         lines += ["", "| output | type | shape | expected |", "| --- | --- | --- | --- |"]
         lines += [_row(name, array) for name, array in outputs.items()]
-    lines += ["", "## How to see it", "", "```", "python repro.py CPU", "```", ""]
-    lines += ["`expected.npz` is what irrun computes by the written specification of the operations.", ""]
+    lines += ["", "## How to see it", "", "```", *commands, "```", ""]
+    if outputs is not None:
+        lines += ["`expected.npz` is what irrun computes by the written specification of the operations.", ""]
     lines += ["## Where", "", *(f"- {name} {version}" for name, version in _versions()), ""]
     lines += [f"Found from `{original.name}` by `irrun reduce`: {found.progress}"]
     if found.exhausted:

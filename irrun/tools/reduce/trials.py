@@ -46,7 +46,8 @@ class Limits:
 
 @dataclass(slots=True)
 class Trials:
-    """The checks of one reduction. What was smallest among those that fail alike lies in `folder` as min.xml.
+    """The checks of one reduction. What was smallest among those that fail alike lies in `folder` as min.xml, and fails
+    as `kept` says.
 
     `checks` have been made, `known` were in the journal; `sizes` are the layers of what was kept, one after the other.
     """
@@ -57,6 +58,7 @@ class Trials:
     limits: Limits
     tell: Callable[[str], object]
     wanted: Outcome | None = None
+    kept: Outcome = FINE
     checks: int = 0
     known: int = 0
     sizes: list[int] = field(default_factory=list)
@@ -85,7 +87,7 @@ class Trials:
         """The failure of the whole model, which all others are held against."""
         self.wanted = outcome = self._tried(model, inputs, "whole")
         if outcome.fails:
-            self._keep(computing(model.graph))
+            self._keep(computing(model.graph), outcome)
         return outcome
 
     def holds(self, model: Model, inputs: Mapping[str, Array] | None, step: str, wanted: Outcome | None = None) -> bool:
@@ -100,7 +102,7 @@ class Trials:
             if outcome.fails:
                 self._aside(outcome)
             return False
-        self._keep(computing(model.graph))
+        self._keep(computing(model.graph), outcome)
         return True
 
     def _tried(self, model: Model, inputs: Mapping[str, Array] | None, step: str) -> Outcome:
@@ -127,7 +129,8 @@ class Trials:
         self.journal.end(hash, outcome, count, step, time.monotonic() - begin)
         return outcome
 
-    def _keep(self, layers: int) -> None:
+    def _keep(self, layers: int, outcome: Outcome) -> None:
+        self.kept = outcome
         work = self.folder / WORK
         for source, target in (("model.bin", "min.bin"), ("model.xml", "min.xml"), ("inputs.npz", "inputs.npz")):
             (work / source).replace(self.folder / target)

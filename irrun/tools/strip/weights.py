@@ -47,8 +47,8 @@ def _kept(model: Model, layer: Layer) -> bool:
 
 def _alike(array: Array, random: np.random.Generator) -> Array:
     """Random elements of the same type: floats of the same mean, spread and range, with as many zeros and others that
-    are not finite; integers in the same range, with as many zeros; texts of the same lengths. Numbers that rise or fall
-    do so again, as boundaries and offsets have to."""
+    are not finite; integers in the same range, with as many zeros; texts of the same lengths. Numbers that rise or
+    fall, or all of whose rows do, do so again, as boundaries and offsets have to."""
     if array.dtype.kind == "U":
         texts = ["".join(random.choice(list(string.ascii_lowercase), len(text))) for text in array.reshape(-1).tolist()]
         return np.array(texts, array.dtype).reshape(array.shape)
@@ -56,11 +56,22 @@ def _alike(array: Array, random: np.random.Generator) -> Array:
     ordered = _ordered(flat, random)
     if ordered is not None:
         return ordered.reshape(array.shape)
-    if array.dtype.kind in "iu" or _whole(array.dtype):
-        return _placed(flat, _integers(flat, random), random).astype(array.dtype).reshape(array.shape)
+    whole = array.dtype.kind in "iu" or _whole(array.dtype)
     with np.errstate(all="ignore"):
-        numbers = flat.astype(np.float64)
-        return _placed(numbers, _floats(numbers, random), random).astype(array.dtype).reshape(array.shape)
+        numbers = flat if whole else flat.astype(np.float64)
+        made = _placed(numbers, (_integers if whole else _floats)(numbers, random), random)
+        return _in_rows(array, made.reshape(array.shape)).astype(array.dtype)
+
+
+def _in_rows(array: Array, made: Array) -> Array:
+    """`made`, with rows that rise where all rows of the array do, and fall where all fall."""
+    if array.ndim < 2 or array.shape[-1] < 2:
+        return made
+    rows = array if array.dtype.kind in "iuf" else array.astype(np.float64)
+    before, behind = rows[..., :-1], rows[..., 1:]
+    if (before <= behind).all():
+        return np.sort(made, axis=-1)
+    return np.sort(made, axis=-1)[..., ::-1] if (before >= behind).all() else made
 
 
 def _ordered(flat: Array, random: np.random.Generator) -> Array | None:

@@ -106,7 +106,8 @@ def plan(
     settings: Settings | None = None,
 ) -> Plan:
     """All tasks. `inputs` are patterns of files, `devices` other sides; `{folder}` and `{name}` in them stand for the
-    folder of a model and its name without `.xml`.
+    folder of a model and its name without `.xml`. A model for which such a pattern has no file is run on the other
+    inputs, or on none.
 
     Raises FileNotFoundError where nothing matches a pattern, ValueError for what cannot be done, OSError where a file
     cannot be read.
@@ -181,7 +182,7 @@ def _filled(pattern: str, model: Path, escape: Callable[[str], str] = str) -> st
 
 
 def _matching(patterns: Sequence[str], models: Sequence[Path]) -> dict[Path, list[str]]:
-    """The files of inputs for each model. Raises FileNotFoundError where a pattern has none."""
+    """The files of inputs for each model. Raises FileNotFoundError where a pattern has none for any model."""
     known: dict[str, list[str]] = {}  # a pattern without `{folder}` is the same for all models
     found = {}
     for model in models:
@@ -190,10 +191,12 @@ def _matching(patterns: Sequence[str], models: Sequence[Path]) -> dict[Path, lis
             plain = _filled(pattern, model)
             if plain not in known:
                 known[plain] = [plain] if Path(plain).exists() else _globbed(_filled(pattern, model, glob.escape))
-            if not known[plain]:
-                raise FileNotFoundError(f"no file of inputs matches {plain}")
             names |= dict.fromkeys(known[plain])
         found[model] = list(names)
+    for pattern in patterns:
+        filled = [_filled(pattern, model) for model in models]
+        if filled and not any(known[name] for name in filled):
+            raise FileNotFoundError(f"no file of inputs matches {filled[0]}")
     return found
 
 

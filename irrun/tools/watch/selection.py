@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 from typing import Generic, TypeVar
 
 from irrun.ir.graph import Graph, Layer
 from irrun.records import dataclass
+from irrun.run.keys import unique
 from irrun.run.session import Event
 
 Kept = TypeVar("Kept")
@@ -25,8 +26,8 @@ class Selection:
     """What is wanted of a run: the tensors that all of this is true of, or every tensor.
 
     Their layers have names that one of the patterns `layers` fits (`encoder.*`), are of one of the ops `types`
-    (`MatMul`), and are at most `distance` edges away from one of the name `around`, in its graph. `iterations` are
-    those of bodies; one that is chosen from several, as those of branches, runs once.
+    (`MatMul`), and are at most `distance` edges away from one of the name `around`, or with a tensor of this name, in
+    its graph. `iterations` are those of bodies; one that is chosen from several, as those of branches, runs once.
     """
 
     layers: Sequence[str] = ()
@@ -55,9 +56,16 @@ class Selection:
         return found
 
 
+def _names(layer: Layer) -> Iterator[str]:
+    """The names that a layer and its tensors go by."""
+    yield from (layer.name, unique(layer))
+    for value in layer.outputs:
+        yield from (*value.port.names, f"{layer.name}:{value.index}")
+
+
 def _within(graph: Graph, name: str, distance: int) -> set[Layer]:
     """The layers of a graph at most so many edges away from those of a name, either way."""
-    reached = edge = {layer for layer in graph.layers if layer.name == name}
+    reached = edge = {layer for layer in graph.layers if name in _names(layer)}
     for _ in range(distance):
         readers = {reader for layer in edge for value in layer.outputs for reader, _ in value.consumers}
         makers = {value.layer for layer in edge for value in layer.inputs if value is not None}
@@ -166,6 +174,7 @@ def missing(selection: Selection, layers: Iterable[Layer]) -> Mapping[str, str]:
     found = {pattern: "layer" for pattern in selection.layers if not any(fnmatchcase(n, pattern) for n in names)}
     types = {layer.type for layer in known}
     found |= {type: "type" for type in selection.types if type not in types}
-    if selection.around is not None and selection.around not in names:
-        found[selection.around] = "layer"
+    around = selection.around
+    if around is not None and not any(around in _names(layer) for layer in known):
+        found[around] = "layer"
     return found

@@ -96,3 +96,12 @@ def test_a_broken_model_ends_with_status_1_and_its_diagnostics(tmp_path):
     missing.write_bytes(SAMPLE.read_bytes())
     assert "error[E501]" in irrun("diff", SAMPLE, missing, status=1).stderr
     assert "the same model" in irrun("diff", SAMPLE, missing, "--ignore", "weights").stdout
+
+
+def test_what_differs_is_told_where_the_runs_fail(tmp_path):
+    other = tmp_path / "model.xml"
+    irrun("edit", SAMPLE, "-o", other, "--input-type", "u8", "--rename", "image=pixels")
+    np.savez(tmp_path / "x.npz", image=np.zeros((1, 3, 16, 16), np.float32))
+    done = irrun("diff", SAMPLE, other, "--numeric", tmp_path / "x.npz", "--format", "json", status=1)
+    assert json.loads(done.stdout)["edits"]
+    assert "error: input `pixels` is f32, expected u8" in done.stderr

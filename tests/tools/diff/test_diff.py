@@ -324,6 +324,16 @@ def test_weights_that_are_not_there_can_be_ignored(tmp_path):
     assert told(irrun.diff(*paths, ignore=["weights"])) == [("attribute", "`max` of Clamp 6 -> 8")]
 
 
+def test_without_weights_it_does_not_matter_whether_they_are_there(tmp_path):
+    paths = chain(tmp_path, "a"), chain(tmp_path, "b", scale=3.0)
+    assert not irrun.diff(*paths).equal
+    with_weights = irrun.diff(*paths, ignore=["weights"])
+    for path in paths:
+        path.with_suffix(".bin").unlink()
+        assert irrun.diff(*paths, ignore=["weights"]) == with_weights
+    assert with_weights.equal
+
+
 def test_equal_bytes_of_one_file_are_not_read(tmp_path):
     path = chain(tmp_path, "a")
     with path.with_suffix(".bin").open("r+b") as file:

@@ -184,13 +184,72 @@ def test_verification_sees_what_is_preprocessed_otherwise(type, tmp_path):
     done = edit(model, steps)
     assert verify(tmp_path / "m.xml", None, model, data, 1e-5, done).ok
     for wrong in (steps[:3], [*steps[:2], Step("scale", "0.4")], [steps[0], Step("mean", "3,2,1"), *steps[2:]]):
-        (said,) = edit(irrun.read_model(tmp_path / "m.xml"), wrong)
+        (said,) = edit(irrun.read_model(tmp_path / "m.xml"), wrong).preprocessings
         said = replace(said, parameter=model.graph.parameters[0])
-        assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, [said]).ok
+        assert not verify(tmp_path / "m.xml", None, model, data, 1e-5, replace(done, preprocessings=[said])).ok
+
+
+def twice_named():
+    """Two outputs, and the layers of these, have one name, and two branches a layer of one name."""
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[2,4]", name="x")
+        one, other = g.Split(x, 1, num_splits=2)
+        then, otherwise = g.body(), g.body()
+        with then:
+            then.Result(then.ReLU(one, name="m"))
+        with otherwise:
+            otherwise.Result(otherwise.Exp(one, name="m"))
+        g.Result(g.If(g.Greater(g.ReduceSum(x, [0, 1]), 0.0), then_body=then, else_body=otherwise, name="choice"))
+        for value in (one, other):
+            g.Result(value)
+    for result in g.model.graph.results[1:]:
+        result.name = "res"
+        g.model.set_attribute(result, "output_names", "res")
+    return g.model
+
+
+def test_what_is_printed_of_names_that_are_there_twice_is_taken():
+    model = twice_named()
+    _, _, key = [info.name for info in model.outputs]
+    assert key == "res_1"
+    last = model.graph.results[2]
+    assert irrun.extract(model, end=["res_1"]).model.outputs[0].shape == (2, 2)
+    with pytest.raises(EditError, match=rf"say which, as `res#\d+`, `res#{last.id}`"):
+        edit(model, [Step("rename", "res=other")])
+    with pytest.raises(EditError, match=r"say which, as `choice/then_body/m`, `choice/else_body/m`"):
+        edit(model, [Step("precise", "m")])
+    edit(model, [Step("rename", f"res#{last.id}=last"), Step("rename", "res_1=second")])
+    assert (last.name, [info.name for info in model.outputs][1:]) == ("last", ["res", "second"])
+    edit(model, [Step("precise", "choice/else_body/m"), Step("precise", "choice/then_body[0]/m")])
+    assert [layer.type for layer in model.graph.walk() if layer.precise] == ["ReLU", "Exp"]
+    model = twice_named()
+    value = model.graph.results[2].inputs[0]
+    edit(model, [Step("cut-to", "res_1")])
+    assert [result.inputs[0] for result in model.graph.results] == [value]
+    with pytest.raises(EditError, match="there is no layer or tensor `res_1`"):
+        edit(model, [Step("rename", "res_1=other")])
 
 
 def constants(model):
     return [layer for layer in model.graph.layers if layer.type == "Const"]
+
+
+def test_fold_makes_constants_of_sizes_that_are_known():
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[batch,3,4]", name="x")
+        size = g.ShapeOf(x, name="size")
+        rows = g.Concat(g.Gather(size, [0], 0), np.int64([-1]), axis=0)
+        g.Result(g.Reshape(x, rows, special_zero=False), name="y")
+        g.Result(g.Gather(size, [1, 2], 0), name="inner")
+    model = edited(g.model, ("fold",))
+    assert [layer.type for layer in model.graph.layers if layer.type == "ShapeOf"] == ["ShapeOf"]
+    assert model.graph.results[1].inputs[0].layer.type == "Const"
+    edited(model, ("reshape", "x=2,3,4"), ("fold",))
+    assert (
+        sorted(layer.type for layer in model.graph.layers) == ["Const"] * 2 + ["Parameter", "Reshape"] + ["Result"] * 2
+    )
+    found = run(model, {"x": np.zeros((2, 3, 4), np.float32)})
+    assert (found["y"].shape, found["inner"].tolist()) == ((2, 12), [3, 4])
 
 
 def test_fold_and_dedup_leave_the_results():

@@ -103,6 +103,35 @@ def test_what_is_no_release():
         edit(one_op("SoftMax-8", X, axis=1), [Step("target", "tomorrow")])
 
 
+HEADS = np.random.default_rng(3).standard_normal((2, 3, 5, 4)).astype(np.float32)
+SEEN = np.random.default_rng(4).random((2, 1, 5, 5)) > 0.5
+SEEN[1, :, 2] = False
+
+
+@pytest.mark.parametrize(
+    "masks",
+    [(), (np.float32(0), np.float32(0.3)), (HEADS[:, :1, :, :1] - HEADS[:, :1, :, 1:2].swapaxes(2, 3),), (SEEN,)],
+    ids=["plain", "scale", "added", "boolean"],
+)
+@pytest.mark.parametrize("target", ["2023.0", "2022.1"])
+def test_attention_becomes_products_and_softmax(masks, target):
+    model = one_op("ScaledDotProductAttention-13", HEADS, HEADS[:, :, ::-1] * 2, HEADS + 1, *masks, causal=False)
+    name = model.graph.results[0].inputs[0].layer.name
+    (before,) = irrun.GraphExecutor(model).run([HEADS]).values()
+    edit(model, [Step("target", target)])
+    assert irrun.validate(model).ok
+    (after,) = irrun.GraphExecutor(model).run([HEADS]).values()
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-6)
+    assert model.graph.results[0].inputs[0].layer.name == name
+    assert sum(layer.type == "MatMul" for layer in model.graph.layers) == 2
+
+
+def test_attention_that_is_causal_is_refused():
+    model = one_op("ScaledDotProductAttention-13", HEADS, HEADS, HEADS, causal=True)
+    with pytest.raises(IRError, match="T101"):
+        edit(model, [Step("target", "2023.0")])
+
+
 LOWERED = {name: op for name, op in registry().ops.items() if op.lowering is not None}
 
 

@@ -126,8 +126,28 @@ def test_the_only_iteration_of_a_loop_is_given_its_number(tmp_path):
 
 
 def test_an_iteration_that_was_not_run_is_refused():
-    with pytest.raises(InputError, match=r"does not come by Loop_13276/body\[3\]"):
-        irrun.extract(LOOP, body="Loop_13276[3]", inputs=GIVEN)
+    for number in (3, -4):
+        told = rf"does not come by Loop_13276/body\[{number}\]: it runs body of `Loop_13276` 3 times, \[0\] to \[2\]"
+        with pytest.raises(InputError, match=told):
+            irrun.extract(LOOP, body=f"Loop_13276[{number}]", inputs=GIVEN)
+
+
+def test_iterations_are_counted_from_the_last_one_too():
+    for number in range(3):
+        one, other = (irrun.extract(LOOP, body=f"Loop_13276[{n}]", inputs=GIVEN).outputs for n in (number, number - 3))
+        assert [array.tolist() for array in one.values()] == [array.tolist() for array in other.values()]
+
+
+def test_a_branch_that_is_not_taken_is_said_with_the_one_that_is():
+    with irrun.build() as g:
+        x = g.Parameter("f32[2]", name="x")
+        then, otherwise = g.body(), g.body()
+        then.Result(then.Exp(x))
+        otherwise.Result(otherwise.Abs(x))
+        g.Result(g.If(g.Greater(g.ReduceSum(x, 0), 0.0), then_body=then, else_body=otherwise, name="choice"))
+    told = r"choice/else_body\[0\]: it takes then_body of `choice`; give inputs that take else_body"
+    with pytest.raises(InputError, match=told):
+        irrun.extract(g.model, body="choice/else_body", inputs=[np.ones(2, np.float32)])
 
 
 def test_a_variable_at_the_border_is_an_input():

@@ -10,6 +10,8 @@ import pytest
 from command_line import irrun
 from ir_builder import Model
 
+import irrun as library
+
 ROOT = Path(__file__).parents[3]
 CNN = ROOT / "samples" / "cnn" / "model.xml"
 DEFECTS = ROOT / "tests" / "invalid" / "five_defects.xml"
@@ -101,6 +103,7 @@ HOLD = (
     "parameters>=1.5k",
     "peak<=16384B",
     "coverage>=1",
+    "coverage >= 100%",
     "release<=2022.1",
     "unused==0",
     "duplicates==0",
@@ -130,6 +133,28 @@ def test_a_condition_that_nobody_can_tell_does_not_hold():
     assert done.stderr == "error: `macs<=1e9` cannot be told: macs is 129184*image.0; --shape gives sizes\n"
     done = irrun("inspect", DEFECTS, "--assert", "macs<=1e9", status=1)
     assert "`macs<=1e9` cannot be told: what 3 of 10 layers add is not known" in done.stderr
+
+
+def test_a_peak_that_is_not_known_says_why_and_what_would_tell(tmp_path):
+    with library.build("m") as g:
+        x, y = (g.Parameter("f32[?]", name=name) for name in "xy")
+        for value in (x, y):
+            g.Result(g.ReduceSum(g.Tile(value, [9]), 0))
+    library.write_model(g.model, tmp_path / "sizes.xml")
+    with library.build("m") as g:
+        g.Result(g.Parameter("string[3]", name="s"))
+    library.write_model(g.model, tmp_path / "texts.xml")
+    done = irrun("inspect", tmp_path / "sizes.xml", "--assert", "peak<1", status=1)
+    assert "peak is not known; unknown sizes decide where it is; see --shape" in done.stderr
+    done = irrun("inspect", tmp_path / "texts.xml")
+    assert "activations  not known: `s` gives texts of any length\n" in done.stdout
+
+
+def test_percent_and_releases_to_come():
+    done = irrun("inspect", CNN, "--assert", "coverage>=100", status=2)
+    assert "coverage is a share from 0 to 1; write 100% for percent" in " ".join(done.stderr.split())
+    done = irrun("inspect", CNN, "--target", "2097.1")
+    assert "note: OpenVINO 2097.1 was not measured: what is said holds for 20" in done.stderr
 
 
 def test_of_a_broken_model_what_can_be_told_is():

@@ -39,6 +39,9 @@ class Planted:
         found = self.find(made, read_npz(inputs))
         return FINE if found is None else Outcome(True, found)
 
+    def shown_by(self, running):
+        return "./planted" if running else "./planted --dry"
+
     def close(self):
         pass
 
@@ -203,8 +206,18 @@ def test_the_report_names_the_failure_and_the_script_is_short(tmp_path):
     report = (tmp_path / "REPORT.md").read_text()
     assert report.startswith("# SoftMax: exit 1\n\nA model of 11 layers fails; so does this one of 1.\n")
     assert "| Softmax_62 | SoftMax (opset1) |" in report
-    assert len((tmp_path / "repro.py").read_text().splitlines()) <= 25
+    assert "```\n./planted\npython repro.py CPU\n```\n\n`expected.npz` is what irrun computes" in report
+    assert len((tmp_path / "repro.py").read_text().splitlines()) <= 27
     assert not (tmp_path / "work").exists()
+
+
+def test_what_was_never_run_is_shown_by_the_check_alone(tmp_path):
+    found = reduce(sample("cnn")[0], None, has("SoftMax"), tmp_path)
+    report = (tmp_path / "REPORT.md").read_text()
+    assert "```\n./planted --dry\n```\n\n## Where" in report
+    done = subprocess.run([sys.executable, tmp_path / "repro.py"], capture_output=True, text=True, check=False)
+    assert "it is compiled; there are no inputs to run it on" in done.stderr
+    assert found.outcome.kind == "exit 1"
 
 
 def test_the_script_runs_where_numpy_has_no_name_for_types_of_inputs_and_outputs(tmp_path):

@@ -104,6 +104,15 @@ def test_offsets_do_not_fall():
     assert (values != offsets).any()
 
 
+@pytest.mark.parametrize("turned", [1, -1])
+@pytest.mark.parametrize("type", [np.float32, np.float16, np.int64])
+def test_rows_in_order_are_in_order_again(type, turned):
+    rows = np.sort(np.random.default_rng(5).normal(0, 99, (9, 20)).astype(type), -1)[:, ::turned]
+    (found,) = constants(strip(built(rows)).model)
+    assert (np.diff(found.astype(float)) * turned >= 0).all()
+    assert (found != rows).mean() > 0.5
+
+
 def test_texts_become_others_of_the_same_length():
     model = built(np.array(["password", "ab", ""]))
     (found,) = constants(strip(model).model)

@@ -58,6 +58,16 @@ def test_rows_are_in_the_order_of_models_then_of_what_is_done_then_of_inputs(pai
     assert found.rows[1].metrics["outputs"] == 1
 
 
+def test_a_model_without_files_of_inputs_is_run_on_the_others(pair, sweep):
+    for path in (pair / "b").glob("*.npz"):
+        path.unlink()
+    found = sweep(pair, "execute", INPUTS, seeds=[1])
+    assert [(name, status) for name, _, _, status in outcome(found)] == [("a", "ok")] * 3 + [("b", "ok")]
+    found = sweep(pair, "execute", INPUTS)
+    assert [status for _, _, _, status in outcome(found)] == ["ok", "ok", "error"]
+    assert "no array for input" in found.rows[-1].reason
+
+
 def test_a_second_call_does_nothing(pair, sweep):
     output = pair / "rows.jsonl"
     first = sweep(pair, ["inspect", "execute"], INPUTS, output=output)
