@@ -986,6 +986,13 @@ CODES: dict[str, Code] = {
         "the model.",
         ("an array `logit` for the output `logits`", "an array `logits`"),
     ),
+    "N218": Code(
+        "another layer in the other model",
+        "The layer is not the same in both models: another op, an attribute of another value, or other layers before "
+        "it in the other one, such as a FakeQuantize of a model that was quantized. What it computes may be right "
+        "there. `irrun diff` tells all that differs between the two files.",
+        ("a model beside one that was converted with another epsilon", "both converted alike"),
+    ),
     "N299": Code(
         "unexplained",
         "The layer's own result is wrong, and none of the causes that are tried explains all of it. That is most "

@@ -224,11 +224,12 @@ class _Flow:
         layer, port = seen.event
         entry = self._beside.runtime.get(layer.name)
         explained = seen.cause is not None and seen.cause.explained
+        at = layer if seen.cause is None or seen.cause.at is None else seen.cause.at
         return TensorResult(
             key,
             order,
-            layer.label,
-            layer.span,
+            at.label,
+            at.span,
             port,
             seen.worst,
             seen.accumulated,

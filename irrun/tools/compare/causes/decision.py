@@ -9,6 +9,7 @@ from irrun.spec.op import Array
 from irrun.tools.compare.causes import (
     affine,
     arrangement,
+    changes,
     integers,
     nonfinite,
     regions,
@@ -38,6 +39,7 @@ STRUCTURE: tuple[Test, ...] = (
 
 TESTS: tuple[Test, ...] = (
     weights.other_values,
+    changes.other_constant,
     nonfinite.overflow,
     nonfinite.underflow,
     nonfinite.born,
@@ -68,7 +70,7 @@ def decide(observed: Observed, context: Context) -> Cause:
     """
     case = Case(observed, context)
     if observed.actual.shape != observed.expected.shape or not case.metrics.comparable:
-        return _deviation(case) or _of_shape(case)
+        return _deviation(case) or changes.other_layer(case) or _of_shape(case)
     again = rounding.repeated(case)
     if again is not None:
         return again
@@ -80,6 +82,9 @@ def decide(observed: Observed, context: Context) -> Cause:
     whole = _AS_WHOLE.get(observed.source)
     if whole is not None:
         return _of_whole(case, *whole)
+    changed = changes.other_layer(case)
+    if changed is not None:
+        return changed
     watched = _watched(case)
     if watched is not None:
         return watched

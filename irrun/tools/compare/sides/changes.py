@@ -1,0 +1,107 @@
+"""What another model has otherwise than ours, at the layers that compute with it, as `irrun.diff` tells it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from irrun.diagnostics import IRError, LayerName
+from irrun.ir.graph import Layer, Model
+from irrun.spec.registry import registry
+from irrun.spec.traits import Quantizing
+from irrun.tools.compare.sides.constants import is_constant
+from irrun.tools.compare.sides.contract import Change
+from irrun.tools.diff import diff
+from irrun.tools.diff.edits import Edit
+from irrun.tools.diff.view import path_of
+from irrun.tools.diff.wording import value_text
+
+COMPUTED = ("opset", "attribute", "retyped", "reshaped", "constant", "replaced", "inserted", "removed", "rewired")
+"""Kinds of edits that may give other numbers."""
+
+
+def changes_of(ours: Model, theirs: Model) -> Mapping[Layer, list[Change]]:
+    """What is otherwise, by the layers of ours that compute with it; nothing where the models cannot be matched."""
+    try:
+        edits = diff(ours, theirs).edits
+    except IRError:
+        return {}
+    here, there = _by_place(ours), _by_place(theirs)
+    found: dict[Layer, list[Change]] = {}
+    for edit in edits:
+        if edit.kind not in COMPUTED:
+            continue
+        mine = _found(here, edit, (*edit.before, *edit.readers))
+        about = [*_found(here, edit, edit.before), *_found(there, edit, edit.after)]
+        text, constant = _text(edit, about), all(is_constant(layer) for layer in about)
+        for start in mine:
+            for layer, outside in _computing(start, None):
+                quantizes = any(_quantizes(each) for each in (layer, *about))
+                change = Change(text, constant, quantizes, outside)
+                if change not in found.setdefault(layer, []):
+                    found[layer].append(change)
+    return found
+
+
+def _by_place(model: Model) -> Mapping[tuple[tuple[str, ...], int], Layer]:
+    return {(path_of(layer.graph), layer.id): layer for layer in model.graph.walk()}
+
+
+def _found(
+    layers: Mapping[tuple[tuple[str, ...], int], Layer], edit: Edit, labels: tuple[LayerName, ...]
+) -> list[Layer]:
+    return [layers[edit.path, label.id] for label in labels if (edit.path, label.id) in layers]
+
+
+def _quantizes(layer: Layer) -> bool:
+    op = registry().find(layer.type, layer.version)
+    return op is not None and op.trait(Quantizing) is not None
+
+
+def _computing(layer: Layer, outside: Layer | None) -> Iterator[tuple[Layer, Layer | None]]:
+    """The layer, or those that read it where it is a constant or an input; in bodies, too, where it comes from
+    `outside`."""
+    if layer.inputs and not is_constant(layer):
+        yield layer, outside
+        return
+    for value in layer.outputs:
+        for reader, number in value.consumers:
+            yield from _computing(reader, outside)
+            for body in reader.bodies.values():
+                for port in body.inputs:
+                    if port.external == number:
+                        yield from _computing(port.internal, outside or layer)
+
+
+def _text(edit: Edit, about: Sequence[Layer]) -> str:
+    """An edit of these layers of both models, as what is here and what is there."""
+    details, name = edit.details, f"`{edit.layers[0].name}`"
+    if edit.kind == "attribute" and "attribute" in details:
+        old, new = (tuple(v) if isinstance(v := details[key], list) else v for key in ("old", "new"))
+        return f"attribute `{details['attribute']}` is {value_text(old)} here and {value_text(new)} there"
+    if edit.kind == "inserted":
+        return f"the other model has {edit.message} {edit.place}"
+    if edit.kind == "removed":
+        return f"the other model has no {edit.message} {edit.place}"
+    if edit.kind == "rewired" and not edit.place:
+        return f"{name} {edit.message}"
+    here, arrow, there = (edit.place if edit.kind == "rewired" else edit.message).partition(" -> ")
+    if "removed" in details:
+        computing = [layer for layer in about if not is_constant(layer)]
+        if len(computing) == 2 and len(edit.before) == len(edit.after) == 1:
+            return f"the other model's layer is {_op(computing[1])}, not {_op(computing[0])}"
+        return f"the other model has {there} in place of {here}"
+    what = edit.role if edit.kind == "rewired" else f"constant {name}, {edit.role}," if edit.role else name
+    return f"{what} is {here} here and {there} there" if arrow else f"{what} has {edit.message}{_figures(details)}"
+
+
+def _op(layer: Layer) -> str:
+    op = registry().find(layer.type, layer.version)
+    return layer.type if op is None else op.name
+
+
+def _figures(details: Mapping[str, Any]) -> str:
+    """How much the values of a constant differ."""
+    if "max_delta" not in details:
+        return ""
+    return f": {details['differing']:,} of {details['elements']:,} differ, by {details['max_delta']:.3g} at most"
