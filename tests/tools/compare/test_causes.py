@@ -12,6 +12,7 @@ import pytest
 from irrun.tools.compare.causes.decision import decide
 from irrun.tools.compare.observed import Context, Earlier, Observed
 from irrun.tools.compare.steps import rounded
+from irrun.tools.compare.tolerances import of_elements, of_outputs
 from tools.compare.faults import FAULTS
 from tools.compare.planted import F32, Planted, find, i64, layers, noisy
 from tools.compare.planting import planted_cases
@@ -360,3 +361,23 @@ def test_a_slice_of_zeros_among_numbers_on_a_grid_is_a_part():
     actual = right.copy()
     actual[5] = 0
     assert code(actual, right, step=0.05) == "N206"
+
+
+def test_indices_that_are_off_by_one_are_in_the_table():
+    table, indices = F32([[1, 2], [3, 4], [5, 6]]), i64(0, 1)
+    layer = Planted(find("Gather-8"), [table, indices, i64(0)[0]], {"batch_dims": 0})
+    further = layer.compute([table, indices + 1, i64(0)[0]])[0]
+    assert decide(layer.observed(further), layer.context()).sentence == "indices are off by one: input 1"
+    last = Planted(find("Gather-8"), [table, i64(2), i64(0)[0]], {"batch_dims": 0})
+    assert decide(last.observed(np.zeros((1, 2), F32)), last.context()).code != "N207"
+
+
+def test_rounding_that_is_magnified_explains_the_noise_of_all_elements_too():
+    """Each element is within what an output may be off, but all together are not, by far more than rounding makes."""
+    right = F32(np.random.default_rng(11).normal(size=64))
+    layer = Planted(find("Multiply-1"), [right, F32([1.0])])
+    tolerance = of_elements(of_outputs(["f16"]))
+    off = layer.observed(
+        right * F32(1) + F32(0.015) * np.sign(np.sin(np.arange(64, dtype=F32) * 9)), tolerance=tolerance
+    )
+    assert not decide(off, layer.context()).explained
