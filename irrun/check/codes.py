@@ -993,6 +993,19 @@ CODES: dict[str, Code] = {
         "there. `irrun diff` tells all that differs between the two files.",
         ("a model beside one that was converted with another epsilon", "both converted alike"),
     ),
+    "N219": Code(
+        "one number everywhere",
+        "All of the tensor is one number, most often 0, where different ones are expected: memory that nobody has "
+        "written, an input that was lost, or a factor that is 0. Look at who writes the tensor, and whether that is "
+        "done before it is read.",
+        ("a buffer that is handed over before it is filled", "the same after the request has ended"),
+    ),
+    "N220": Code(
+        "clipped on one side alone",
+        "Where numbers are beyond a bound they are that bound on one side, and all others are right. One side "
+        "does a ReLU or a Clamp that the other does not, or has it fused into another layer.",
+        ("a ReLU that is fused into a convolution and into what reads it", "one ReLU"),
+    ),
     "N299": Code(
         "unexplained",
         "The layer's own result is wrong, and none of the causes that are tried explains all of it. That is most "

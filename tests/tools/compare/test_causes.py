@@ -233,7 +233,7 @@ def test_pairs_of_products_that_saturate():
         (np.array(["1"]), F32([1]), {"N216"}),
         (F32([1, 2, 3]), F32([1, 2]), {"N216"}),
         (np.array([1, 2]).astype(ml_dtypes.int4), np.array([1, 3]).astype(ml_dtypes.int4), {"N206"}),
-        (np.zeros(50, F32), np.arange(1, 51, dtype=F32), {"N299"}),
+        (np.zeros(50, F32), np.arange(1, 51, dtype=F32), {"N219"}),
         (np.full((2, 3), np.nan, F32), np.ones((2, 3), F32), {"N201"}),
     ],
 )
@@ -353,7 +353,8 @@ def test_one_negative_number_that_is_zero_among_others_is_not_clipped():
     actual = right.copy()
     actual[0, int(right.argmin())] = 0
     assert code(actual, right) == "N206"
-    assert code(np.clip(right, 0, 255), right) == "N208"
+    assert code(np.clip(right, 0, 255), right) == "N220"
+    assert code(np.clip(right * 200, 0, 255), right * 200) == "N208"
 
 
 def test_a_slice_of_zeros_among_numbers_on_a_grid_is_a_part():
@@ -381,3 +382,28 @@ def test_rounding_that_is_magnified_explains_the_noise_of_all_elements_too():
         right * F32(1) + F32(0.015) * np.sign(np.sin(np.arange(64, dtype=F32) * 9)), tolerance=tolerance
     )
     assert not decide(off, layer.context()).explained
+
+
+def test_a_tensor_that_nobody_has_written():
+    right = F32(np.random.default_rng(12).normal(size=(4, 6)))
+    found = decide(seen(np.zeros_like(right), right), Context())
+    assert found.sentence == "all of it is 0: it was never written, or what it is made of was lost"
+    assert decide(seen(np.full_like(right, 7), right), Context()).sentence == "all of it is 7"
+    assert code(np.zeros_like(right), right, source="input") == "N213"
+    assert code(np.full(6, 2), np.arange(6)) == "N219"
+
+
+def test_a_relu_or_a_clamp_that_one_side_does_alone():
+    right = F32(np.random.default_rng(13).normal(size=(4, 32)))
+    sentences = [
+        (np.maximum(right, 0), right, "what is negative is 0, as behind a ReLU, which the model does not do here"),
+        (right, np.maximum(right, 0), "what is negative stays so, as without a ReLU, which the model does here"),
+        (np.clip(right, -1, 1), right, "it is clipped to -1 .. 1, which the model does not do here"),
+        (right, np.minimum(right, 0.5), "it is not clipped to 0.5 at most, which the model does here"),
+    ]
+    for actual, expected, sentence in sentences:
+        found = decide(seen(actual, expected), Context())
+        assert (found.code, found.sentence) == ("N220", sentence)
+    one = right.copy()
+    one[np.unravel_index(right.argmax(), right.shape)] += 3
+    assert code(one, right) == "N206"

@@ -10,6 +10,7 @@ from irrun.tools.compare.causes import (
     affine,
     arrangement,
     changes,
+    filling,
     integers,
     nonfinite,
     regions,
@@ -48,10 +49,12 @@ TESTS: tuple[Test, ...] = (
     rounding.ill_conditioned,
     replay.stale,
     replay.swapped,
+    filling.filled,
     replay.index_off,
     replay.window_off,
     weights.read_otherwise,
     integers.saturated_pairs,
+    filling.clipped,
     *STRUCTURE,
     replay.since_the_first_step,
 )
@@ -144,7 +147,7 @@ def _deviation(case: Case) -> Cause | None:
 
 def _of_whole(case: Case, code: str, what: str) -> Cause:
     """An input of the model or a weight that differs: there is no layer to blame, but there may be a rule."""
-    for test in (nonfinite.rounded_to, integers.narrowed, *STRUCTURE):
+    for test in (nonfinite.rounded_to, filling.filled, integers.narrowed, filling.clipped, *STRUCTURE):
         cause = test(case)
         if cause is not None and cause.code == code:
             return cause
@@ -209,13 +212,6 @@ def _unexplained(case: Case) -> Cause:
     if m.worst is not None and m.worst_values is not None:
         found, right = m.worst_values
         notes.append(f"most at {list(m.worst)}: {found}, expected {right}")
-    if (
-        case.numeric
-        and case.actual.size > 1
-        and not m.nonfinite_differing
-        and bool((case.actual == case.actual.flat[0]).all())
-    ):
-        notes.append(f"all values are {number(case.actual.flat[0])}")
     notes.append(
         f"the least tolerance that passes is {number(m.needed_atol)} for each element, or {number(m.needed_rtol)} of it"
     )
