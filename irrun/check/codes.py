@@ -865,8 +865,9 @@ CODES: dict[str, Code] = {
         "output that differs",
         "An output of the model is farther from that of the other side than it may be: than --tol says, or by default "
         "than the least precise type that any layer is computed in explains (80 dB of signal to noise for f32, 40 for "
-        "f16, 25 for bf16, 20 for products of 8 bits). The layers that are at fault, if any are, are told before it. "
-        "Where none is, rounding has added up on the way: at full precision the output agrees then.",
+        "f16, 25 for bf16, 20 where the model is quantized to 8 bits and the other side may round to other steps). The "
+        "layers that are at fault, if any are, are told before it. Where none is, rounding has added up "
+        "on the way: at full precision the output agrees then.",
         ("irrun compare model.xml ov:CPU --inputs x.npz", "irrun compare model.xml ov:CPU --inputs x.npz --tol bf16"),
     ),
     "N201": Code(
@@ -1005,6 +1006,13 @@ CODES: dict[str, Code] = {
         "Where numbers are beyond a bound they are that bound on one side, and all others are right. One side "
         "does a ReLU or a Clamp that the other does not, or has it fused into another layer.",
         ("a ReLU that is fused into a convolution and into what reads it", "one ReLU"),
+    ),
+    "N221": Code(
+        "beyond the tolerance of a layer",
+        "A tolerance was given for this layer by its name, and its own result is further off, though perhaps by no "
+        "more than the precision that it was computed in explains. Without that tolerance nothing is wrong. Keep the "
+        "layer in f32 if these digits count: mark it `precise` in the IR.",
+        ("--tol 'fc1:exact' for a layer that is computed in bf16", "--tol 'fc1:bf16'"),
     ),
     "N299": Code(
         "unexplained",

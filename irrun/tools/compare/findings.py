@@ -41,6 +41,14 @@ def of_layers(
         yield _of_layer(path, side, result, causes[result.key], [other.key for other in others], first=first)
 
 
+def of_asked(path: Path, tensors: Sequence[TensorResult]) -> Iterator[Diagnostic]:
+    """That the results of layers are further off than somebody allows who has judged them again."""
+    for result in tensors:
+        own = result.own
+        message = f"`{result.key}` differs {own.metrics.beyond(own.tolerance)}: more than --tol allows"
+        yield Diagnostic("N221", message, result.span, result.layer, file=str(path))
+
+
 def of_input(model: Model, layer: Layer, where: Where, cause: Cause) -> Diagnostic:
     """That the other side was given something else."""
     message = f"input `{layer.name}` is not the same on both sides: {cause.sentence}"

@@ -122,3 +122,19 @@ def test_what_is_so_in_all_iterations_is_told_once(beside):
         assert [diagnostic.code for diagnostic in found.diagnostics] == [code, "N200"]
         notes = [note.message for note in found.diagnostics[0].notes]
         assert any(note.startswith("so are `steps/body[1]/") and note.endswith("in other iterations") for note in notes)
+
+
+def test_noise_of_quantization_is_allowed_where_the_other_side_may_round_otherwise(beside):
+    def quantized(g, bias=1.0, levels=256):
+        x = g.Parameter("f32[4, 8]", name="x")
+        y = g.FakeQuantize(x, *F32([-4, 4, -4, 4]), levels=levels, name="quantized")
+        g.Result(g.Add(y, g.Constant(F32([bias])), name="sum"), name="y")
+
+    def wanted(found):
+        return found.outputs[0].worst.tolerance.sqnr
+
+    same = beside(quantized, bias=1.1)
+    assert (wanted(same), same.outputs[0].agrees) == (80, False)
+    assert wanted(beside(quantized, levels=128)) == 20
+    for other, least in (("engine:reference", 80), ("engine:numpy", 20)):
+        assert wanted(irrun.compare(same.model, other, {"x": X})) == least

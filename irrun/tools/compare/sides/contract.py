@@ -174,6 +174,16 @@ class Changed(Protocol):
 
 
 @runtime_checkable
+class Alike(Protocol):
+    """A side that irrun computes."""
+
+    @property
+    def rounds_alike(self) -> bool:
+        """Whether kernels and grids are those of our own run, so that rounding tips no number to another step."""
+        ...
+
+
+@runtime_checkable
 class Caching(Protocol):
     """A side that may keep what attention has seen of earlier steps in another type than it computes in."""
 

@@ -77,6 +77,13 @@ class IrSide:
     def precision(self) -> str:
         return self._precision if self._precision in ("f16", "bf16", "f64") else "f32"
 
+    @property
+    def rounds_alike(self) -> bool:
+        """Where nothing is quantized otherwise."""
+        changes = (change for listed in self.changes().values() for change in listed)
+        computed_alike = self._options.engine == "reference" and self.precision == "f32"
+        return computed_alike and not any(change.quantizes for change in changes)
+
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
         return [self._named(list(results.values())) for results in self._computing.outputs(self._given(steps))]
 
