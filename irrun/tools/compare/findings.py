@@ -133,7 +133,7 @@ def _of_layer(
     help = cause.help
     if result.between:
         notes.append(Note(f"what it has read there is not known: {result.others} may be at fault as well"))
-        help = help if cause.explained else _BETWEEN
+        help = help if cause.explained or cause.code == "N218" else _BETWEEN
     return Diagnostic(
         cause.code,
         f"`{result.key}` {which}: {cause.sentence}",

@@ -13,14 +13,14 @@ X = np.linspace(-3, 4, 32, dtype=F32).reshape(4, 8)
 def beside(tmp_path):
     """Compares the model that a function builds with what it builds of other arguments."""
 
-    def compared(build, inputs=X, **changes):
+    def compared(build, inputs=None, **changes):
         paths = []
         for name, given in (("here", {}), ("there", changes)):
             with irrun.build() as g:
                 build(g, **given)
             paths.append(tmp_path / f"{name}.xml")
             irrun.write_model(g.model, paths[-1])
-        return irrun.compare(paths[0], str(paths[1]), {"x": inputs})
+        return irrun.compare(paths[0], str(paths[1]), {"x": X, **(inputs or {})})
 
     return compared
 
@@ -95,14 +95,14 @@ def test_a_constant_that_is_rounded_is_told_as_such(beside):
     assert "; it is ours rounded to f16" in found.diagnostics[0].notes[0].message
 
 
-def loop(g, start=0.0, op="Multiply", weight=1.0):
+def loop(g, start=0.0, op="Multiply", weight=1.0, half=0.5):
     """Four steps over slices of the input, with a start and a weight that come from outside."""
     x = g.Parameter("f32[4, 8]", name="x")
     with g.body() as body:
         row = body.input(x, axis=0)
         before = body.input(g.Constant(np.full((1, 8), start, F32), name="start"))
         factor = body.input(g.Constant(np.full((1, 8), weight, F32), name="weight"))
-        half = body.op(op, before, body.Constant(F32([0.5])), name="half")
+        half = body.op(op, before, body.Constant(F32([half])), name="half")
         after = body.Add(half, body.Multiply(row, factor, name="weighted"), name="after")
         body.carry(before, after)
         body.Result(after)
@@ -114,6 +114,43 @@ def test_a_body_is_not_blamed_for_what_comes_into_it(beside):
     assert blamed(found) == ("N212", "start", "what comes into the body differs: constant `start`")
     assert [result.key for result in found.tensors if not result.agrees] == ["steps/body[0]/half:0"]
     assert (found.first.layer.name, found.first.span) == ("start", found.diagnostics[0].span)
+
+
+def test_what_comes_into_a_body_and_what_is_in_it_are_told_apart(beside):
+    found = beside(lambda g, start=1.0, half=0.5: loop(g, start=start, half=half), start=0.0, half=0.7)
+    assert [(diagnostic.code, diagnostic.layer.name) for diagnostic in found.diagnostics[:2]] == [
+        ("N212", "start"),
+        ("N212", "half"),
+    ]
+    notes = [note.message for note in found.diagnostics[1].notes]
+    assert any(note.endswith("is [0.5] here and [0.7] there") for note in notes)
+    assert not any("`start`" in note for note in notes)
+
+
+def test_a_result_of_a_body_that_is_put_together_otherwise(beside):
+    def reversing(g, stride=1):
+        x = g.Parameter("f32[4, 8]", name="x")
+        with g.body() as body:
+            row = body.input(x, axis=0)
+            start, end = (0, -1) if stride > 0 else (-1, 0)
+            body.Result(body.Sigmoid(row, name="inside"), axis=0, start=start, end=end, stride=stride)
+        g.Result(g.TensorIterator(body=body, name="steps"), name="y")
+
+    found = beside(reversing, stride=-1)
+    assert blamed(found)[:2] == ("N218", "steps")
+    assert " is mapped as output " in found.diagnostics[0].message
+
+
+def test_an_input_in_place_of_which_the_other_model_has_something_else(beside):
+    def two(g, given=True):
+        x = g.Parameter("f32[4, 8]", name="x")
+        y = g.Parameter("f32[4, 8]", name="state") if given else g.Sigmoid(x, name="squashed")
+        g.Result(g.Transpose(y, g.Constant(np.int64([1, 0])), name="turned"), name="turned_y")
+        g.Result(g.Abs(x, name="size"), name="y")
+
+    found = beside(two, {"state": X}, given=False)
+    sentence = "the other model has Sigmoid-1 in place of Parameter-1 `state`"
+    assert blamed(found) == ("N218", "turned", sentence)
 
 
 def test_what_is_so_in_all_iterations_is_told_once(beside):

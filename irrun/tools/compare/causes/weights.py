@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator, Mapping
 from itertools import permutations
 
@@ -55,18 +56,26 @@ def _of_values(case: Case, theirs: Mapping[int, Array]) -> Cause:
         ours = case.observed.inputs[n]
         assert ours is not None
         apart = measure(array, ours)
-        note = f"{apart.sqnr:.1f} dB" if apart.comparable else f"shape {list(array.shape)}, not {list(ours.shape)}"
+        note = f"{apart.sqnr:.1f} dB, " if math.isfinite(apart.sqnr) else ""
+        note = note if apart.comparable else f"shape {list(array.shape)}, not {list(ours.shape)}, "
         odd = f", {apart.nonfinite_differing:,} NaN or infinite elsewhere" if apart.nonfinite_differing else ""
-        notes.append(f"constant {n} differs: {note}, {number(apart.max_abs)} at most{odd}{_rounded(array, ours)}")
+        notes.append(f"constant {n} differs: {note}{number(apart.max_abs)} at most{odd}{_rounded(array, ours)}")
     which = "it" if len(theirs) == 1 else "these together"
     notes.append(f"with {which} our own kernel gives the other side's result; with ours {case.counts} values are wrong")
-    changes = [change for change in case.context.changes if change.constant]
+    inside = not all(_from_outside(case, n) for n in theirs)
+    changes = [change for change in case.context.changes if change.constant and inside == (change.outside is None)]
     sentence = f"the weights differ: input{'s' * (len(theirs) > 1)} {', '.join(map(str, theirs))}"
     outside = next((change.outside for change in changes if change.outside is not None), None)
     if outside is not None:
         sentence = f"what comes into the body differs: constant `{outside.name}`"
     evidence = (*notes, *told([change.text for change in changes]))
     return Cause("N212", sentence, evidence, HELP if changes else _WEIGHTS, outside)
+
+
+def _from_outside(case: Case, n: int) -> bool:
+    """Whether an input comes into the body of the layer."""
+    value = None if case.observed.layer is None else case.observed.layer.inputs[n]
+    return value is not None and value.layer.type == "Parameter"
 
 
 def _rounded(theirs: Array, ours: Array) -> str:

@@ -33,11 +33,11 @@ def changes_of(ours: Model, theirs: Model) -> Mapping[Layer, list[Change]]:
             continue
         mine = _found(here, edit, (*edit.before, *edit.readers))
         about = [*_found(here, edit, edit.before), *_found(there, edit, edit.after)]
-        text, constant = _text(edit, about), all(is_constant(layer) for layer in about)
+        constant = all(is_constant(layer) for layer in about)
         for start in mine:
             for layer, outside in _computing(start, None):
                 quantizes = any(_quantizes(each) for each in (layer, *about))
-                change = Change(text, constant, quantizes, outside)
+                change = Change(_text(edit, about, layer), constant, quantizes, outside)
                 if change not in found.setdefault(layer, []):
                     found[layer].append(change)
     return found
@@ -59,22 +59,24 @@ def _quantizes(layer: Layer) -> bool:
 
 
 def _computing(layer: Layer, outside: Layer | None) -> Iterator[tuple[Layer, Layer | None]]:
-    """The layer, or those that read it where it is a constant or an input; in bodies, too, where it comes from
-    `outside`."""
-    if layer.inputs and not is_constant(layer):
+    """The layer, or those that read it where it is a constant or an input, in bodies, too, where it comes from
+    `outside`; the one around the body where it is a result of that."""
+    if layer.type == "Result" and layer.graph.owner is not None:
+        yield layer.graph.owner, None
+    elif layer.inputs and not is_constant(layer):
         yield layer, outside
-        return
-    for value in layer.outputs:
-        for reader, number in value.consumers:
-            yield from _computing(reader, outside)
-            for body in reader.bodies.values():
-                for port in body.inputs:
-                    if port.external == number:
-                        yield from _computing(port.internal, outside or layer)
+    else:
+        for value in layer.outputs:
+            for reader, number in value.consumers:
+                yield from _computing(reader, outside)
+                for body in reader.bodies.values():
+                    for port in body.inputs:
+                        if port.external == number:
+                            yield from _computing(port.internal, outside or layer)
 
 
-def _text(edit: Edit, about: Sequence[Layer]) -> str:
-    """An edit of these layers of both models, as what is here and what is there."""
+def _text(edit: Edit, about: Sequence[Layer], layer: Layer) -> str:
+    """An edit of these layers of both models, as what is here and what is there, where it is told of a layer."""
     details, name = edit.details, f"`{edit.layers[0].name}`"
     if edit.kind == "attribute" and "attribute" in details:
         old, new = (tuple(v) if isinstance(v := details[key], list) else v for key in ("old", "new"))
@@ -87,9 +89,12 @@ def _text(edit: Edit, about: Sequence[Layer]) -> str:
         return f"{name} {edit.message}"
     here, arrow, there = (edit.place if edit.kind == "rewired" else edit.message).partition(" -> ")
     if "removed" in details:
-        computing = [layer for layer in about if not is_constant(layer)]
+        computing = [each for each in about if not is_constant(each)]
         if len(computing) == 2 and len(edit.before) == len(edit.after) == 1:
-            return f"the other model's layer is {_op(computing[1])}, not {_op(computing[0])}"
+            here, there = map(_op, computing)
+            if layer is computing[0]:
+                return f"the other model's layer is {there}, not {here}"
+            here = f"{here} {name}"
         return f"the other model has {there} in place of {here}"
     what = edit.role if edit.kind == "rewired" else f"constant {name}, {edit.role}," if edit.role else name
     return f"{what} is {here} here and {there} there" if arrow else f"{what} has {edit.message}{_figures(details)}"
