@@ -38,37 +38,31 @@ def clipped(case: Case) -> Cause | None:
     a, r = numbers(case.actual), numbers(case.expected)
     if not (np.isfinite(a).all() and np.isfinite(r).all()):
         return None
-    bounds = _bounds(a, r)
-    if bounds is not None and case.fits(np.clip(r, *bounds).astype(case.expected.dtype)):
-        what = (
-            "what is negative is 0, as behind a ReLU" if bounds == (0, np.inf) else f"it is clipped to {_range(bounds)}"
-        )
-        return Cause("N220", f"{what}, which the model does not do here", (_outside(case, r, bounds),), _CLIPPED)
-    bounds = _bounds(r, a)
-    if bounds is not None and case.same(np.clip(a, *bounds), r):
-        relu = bounds == (0, np.inf)
-        what = "what is negative stays so, as without a ReLU" if relu else f"it is not clipped to {_range(bounds)}"
-        return Cause("N220", f"{what}, which the model does here", (_outside(case, a, bounds),), _CLIPPED)
+    for inner, outer, does in ((a, r, "which the model does not do here"), (r, a, "which the model does here")):
+        bounds = _bounds(inner, outer)
+        if bounds is None or not np.isin(inner[case.wrong], bounds).all():
+            continue
+        if case.same(np.clip(outer, *bounds), inner):
+            there = outer[case.wrong]
+            note = f"{case.counts} values are wrong: unclipped they are {number(there.min())} .. {number(there.max())}"
+            return Cause("N220", f"{_what(bounds, inner is a)}, {does}", (note,), _CLIPPED)
     return None
+
+
+def _what(bounds: tuple[float, float], clips: bool) -> str:
+    """What the other side does, which `clips` or leaves what the model clips."""
+    low, high = bounds
+    if bounds == (0, np.inf):
+        return "what is negative is 0, as behind a ReLU" if clips else "what is negative stays so, as without a ReLU"
+    ends = (f"{number(high)} at most" if np.isinf(low) else f"{number(low)} at least") if np.isinf(bounds).any() else ""
+    return f"it is {'' if clips else 'not '}clipped to {ends or f'{number(low)} .. {number(high)}'}"
 
 
 def _bounds(inner: Array, outer: Array) -> tuple[float, float] | None:
     """Between what the numbers of an array lie and those of another one do not; infinite where these do, too."""
-    if len(np.unique(inner[: 1 << 16])) < LEAST:
+    if len(np.unique(inner.ravel()[: 1 << 16])) < LEAST:
         return None
     low, high = float(inner.min()), float(inner.max())
     low = low if outer.min() < low and int((inner == low).sum()) >= AT_BOUND else -np.inf
     high = high if outer.max() > high and int((inner == high).sum()) >= AT_BOUND else np.inf
     return None if np.isinf([low, high]).all() else (low, high)
-
-
-def _range(bounds: tuple[float, float]) -> str:
-    low, high = bounds
-    if np.isinf(low):
-        return f"{number(high)} at most"
-    return f"{number(low)} at least" if np.isinf(high) else f"{number(low)} .. {number(high)}"
-
-
-def _outside(case: Case, array: Array, bounds: tuple[float, float]) -> str:
-    there = array[case.wrong]
-    return f"{case.counts} values are wrong: there the other ones are {number(there.min())} .. {number(there.max())}"
