@@ -189,9 +189,9 @@ def _results(context: click.Context, path: Path) -> Comparison | None:
 
 def _check_model(context: click.Context, results: Comparison, model: Model) -> None:
     """Wrong use where a comparison is one of another model."""
-    from irrun.tools.watch.origin import sums
+    from irrun.tools.watch.origin import structure
 
-    if results.digest is not None and results.digest != sums(model)["structure"]:
+    if results.digest is not None and results.digest != structure(model):
         message = f"it is of another model than {model.path}, or of an earlier version of it: {results.model}"
         raise click.BadParameter(message, context, param_hint="--compare")
 

@@ -40,7 +40,7 @@ from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.stretches import NOTHING, Stretch
 from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
-from irrun.tools.watch.origin import sums
+from irrun.tools.watch.origin import structure
 
 MAX_REASONS = 10
 """Layers that are off in a run of which causes are looked for, the first ones."""
@@ -219,7 +219,7 @@ class _Flow:
         told += findings.of_missing(self._executor.model, self._side.name, outputs, self._runs, unknown)
         untapped = {**self._side.untapped, **self._looked.untapped}
         setting = None if self._cache is None else self._cache[1]
-        digest = sums(self._executor.model)["structure"]
+        digest = structure(self._executor.model)
         watching = self._watching
         return Comparison(path, self._side.name, outputs, tensors, told, watching, untapped, unknown, setting, digest)
 

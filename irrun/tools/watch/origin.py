@@ -25,7 +25,7 @@ def described(executor: GraphExecutor, inputs: Mapping[str, Array], values: bool
     """The model and its inputs, each with the SHA-256 of its bytes, and what computes. Raises InputError."""
     model = executor.model
     return {
-        "model": {"path": str(model.path), **sums(model)},
+        "model": {"path": str(model.path), **_sums(model)},
         "inputs": {name: _array(array) for name, array in inputs.items()},
         "engine": executor.engines,
         "record": "values" if values else "stats",
@@ -33,10 +33,14 @@ def described(executor: GraphExecutor, inputs: Mapping[str, Array], values: bool
     }
 
 
-def sums(model: Model) -> dict[str, str | None]:
-    """The SHA-256 of the .xml and of the .bin. Raises InputError."""
+def _sums(model: Model) -> dict[str, str | None]:
     weights = model.weights.path if model.weights.content is None else model.weights.content
-    return {"structure": _sum(model.path if model.content is None else model.content), "weights": _sum(weights)}
+    return {"structure": structure(model), "weights": _sum(weights)}
+
+
+def structure(model: Model) -> str | None:
+    """The SHA-256 of the .xml of a model; None where there is no file. Raises InputError."""
+    return _sum(model.path if model.content is None else model.content)
 
 
 def _sum(source: Any) -> str | None:

@@ -47,6 +47,19 @@ def test_an_attribute(beside):
     assert [result.layer.name for result in found.tensors if not result.agrees] == ["norm"]
 
 
+def test_what_makes_a_result_of_another_shape(beside):
+    def pooled(g, pad="valid", axis=2):
+        x = g.Unsqueeze(g.Parameter("f32[4, 8]", name="x"), g.Constant(np.int64([0, 1])), name="image")
+        windows = {"strides": (1, 1), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "kernel": (2, 2)}
+        y = g.MaxPool(x, **windows, auto_pad=pad, name="pool")[0]
+        g.Result(g.ReduceSum(y, g.Constant(np.int64([axis]), name="axes"), name="sum"), name="y")
+
+    found = beside(pooled, pad="same_upper")
+    assert blamed(found) == ("N218", "pool", "attribute `auto_pad` is valid here and same_upper there")
+    found = beside(pooled, axis=3)
+    assert blamed(found) == ("N212", "sum", "constant `axes`, `axes` of ReduceSum, is [2] here and [3] there")
+
+
 @pytest.mark.parametrize("op", ["Subtract", "Maximum"])
 def test_another_op_under_the_same_name_is_blamed_and_nothing_behind_it(beside, op):
     found = beside(chain, op=op)

@@ -18,7 +18,7 @@ def other_layer(case: Case) -> Cause | None:
     first = next((change for change in changes if change.quantizes), changes[0])
     others = [change.text for change in case.context.changes if change is not first]
     quantized = "quantization: " if first.quantizes else ""
-    return Cause("N218", f"{quantized}{first.text}", (*told(others), f"{case.counts} values are wrong"), HELP)
+    return Cause("N218", f"{quantized}{first.text}", (*told(others), _extent(case)), HELP)
 
 
 def other_constant(case: Case) -> Cause | None:
@@ -26,8 +26,12 @@ def other_constant(case: Case) -> Cause | None:
     changes = [change for change in case.context.changes if change.constant and change.outside is None]
     if not changes:
         return None
-    notes = (*told([change.text for change in changes]), f"{case.counts} values are wrong")
-    return Cause("N212", "the weights differ", notes, HELP)
+    first, *others = (change.text for change in changes)
+    return Cause("N212", first, (*told(others), _extent(case)), HELP)
+
+
+def _extent(case: Case) -> str:
+    return f"{case.counts} values are wrong" if case.metrics.comparable else "the result is of another shape or type"
 
 
 def told(texts: list[str]) -> tuple[str, ...]:

@@ -73,7 +73,7 @@ def decide(observed: Observed, context: Context) -> Cause:
     """
     case = Case(observed, context)
     if observed.actual.shape != observed.expected.shape or not case.metrics.comparable:
-        return _deviation(case) or changes.other_layer(case) or _of_shape(case)
+        return _deviation(case) or changes.other_layer(case) or changes.other_constant(case) or _of_shape(case)
     again = rounding.repeated(case)
     if again is not None:
         return again

@@ -19,6 +19,9 @@ from irrun.tools.diff.wording import value_text
 COMPUTED = ("opset", "attribute", "retyped", "reshaped", "constant", "replaced", "inserted", "removed", "rewired")
 """Kinds of edits that may give other numbers."""
 
+FOLLOWING = ("retyped", "reshaped")
+"""Those that follow from something else where they are of what is computed."""
+
 
 def changes_of(ours: Model, theirs: Model) -> Mapping[Layer, list[Change]]:
     """What is otherwise, by the layers of ours that compute with it; nothing where the models cannot be matched."""
@@ -33,9 +36,11 @@ def changes_of(ours: Model, theirs: Model) -> Mapping[Layer, list[Change]]:
             continue
         mine = _found(here, edit, (*edit.before, *edit.readers))
         about = [*_found(here, edit, edit.before), *_found(there, edit, edit.after)]
+        if edit.kind in FOLLOWING and any(layer.inputs and not is_constant(layer) for layer in about):
+            continue
         constant = all(is_constant(layer) for layer in about)
         for start in mine:
-            for layer, outside in _computing(start, None):
+            for layer, outside in _computing(start):
                 quantizes = any(_quantizes(each) for each in (layer, *about))
                 change = Change(_text(edit, about, layer), constant, quantizes, outside)
                 if change not in found.setdefault(layer, []):
@@ -58,21 +63,25 @@ def _quantizes(layer: Layer) -> bool:
     return op is not None and op.trait(Quantizing) is not None
 
 
-def _computing(layer: Layer, outside: Layer | None) -> Iterator[tuple[Layer, Layer | None]]:
-    """The layer, or those that read it where it is a constant or an input, in bodies, too, where it comes from
-    `outside`; the one around the body where it is a result of that."""
-    if layer.type == "Result" and layer.graph.owner is not None:
-        yield layer.graph.owner, None
-    elif layer.inputs and not is_constant(layer):
-        yield layer, outside
-    else:
-        for value in layer.outputs:
-            for reader, number in value.consumers:
-                yield from _computing(reader, outside)
-                for body in reader.bodies.values():
-                    for port in body.inputs:
-                        if port.external == number:
-                            yield from _computing(port.internal, outside or layer)
+def _computing(start: Layer) -> Iterator[tuple[Layer, Layer | None]]:
+    """The layer, or those that read it where it is a constant or an input, in bodies, too, each with what comes into
+    the body from outside; the one around the body where it is a result of that."""
+    todo: list[tuple[Layer, Layer | None]] = [(start, None)]
+    seen = set()
+    while todo:
+        layer, outside = entry = todo.pop()
+        if entry in seen:
+            continue
+        seen.add(entry)
+        if layer.type == "Result" and layer.graph.owner is not None:
+            yield layer.graph.owner, None
+        elif layer.inputs and not is_constant(layer):
+            yield entry
+        else:
+            for reader, number in (consumer for value in layer.outputs for consumer in value.consumers):
+                todo.append((reader, outside))
+                ports = (port for body in reader.bodies.values() for port in body.inputs)
+                todo += [(port.internal, outside or layer) for port in ports if port.external == number]
 
 
 def _text(edit: Edit, about: Sequence[Layer], layer: Layer) -> str:
