@@ -204,6 +204,50 @@ def test_what_was_measured_is_judged_again_without_running(recorded, tmp_path):
         assert "cannot be judged again" in done.stderr
 
 
+def test_what_is_judged_again_has_names_and_figures_and_nothing_beside_it(recorded, tmp_path):
+    written = tmp_path / "found.json"
+    irrun("compare", CNN, "engine:numpy", "--inputs", INPUTS, "-o", written)
+    typo = irrun("compare", "--recheck", written, "--tol", "typo:exact", status=2)
+    assert "a tolerance is for `typo`, but the comparison has no such output or layer" in typo.stderr
+    for more in ((CNN,), (CNN, recorded), ("--inputs", INPUTS), ("--random", 1), ("--steps",)):
+        done = irrun("compare", "--recheck", written, "--tol", "f32", *more, status=2)
+        assert "--recheck runs nothing" in done.stderr
+    strict = irrun("compare", "--recheck", written, "--tol", "exact", "--tol", "Softmax_62:exact", status=1).stdout
+    for begin in ("error[N221]: `Softmax_62:0`", "error[N200]: output `probabilities`"):
+        (line,) = (line for line in strict.splitlines() if line.startswith(begin))
+        assert "at most, and has to be equal" in line
+
+
+def test_what_is_written_is_json_of_finite_numbers(tmp_path):
+    sample, written = SAMPLES / "f16-overflow", tmp_path / "found.json"
+    irrun("compare", sample / "model.xml", "precision:f16", "--inputs", sample / "inputs.npz", "-o", written, status=1)
+
+    def refused(name):
+        raise AssertionError(f"{name} is no JSON")
+
+    data = json.loads(written.read_text(), parse_constant=refused)
+    assert data["tensors"][0]["accumulated"]["tolerance"]["atol"] == "inf"
+    again = irrun("compare", "--recheck", written, "--tol", "f16", status=1).stdout
+    assert "error[N202]: `square:0`" in again
+
+
+def test_a_tolerance_for_a_layer_may_be_less_than_its_precision_explains(tmp_path):
+    import irrun as package
+
+    x = np.linspace(1000, 1001, 64, dtype=np.float32).reshape(8, 8)
+    with package.build() as g:
+        y = g.Subtract(g.Parameter("f32[8, 8]", name="x"), np.float32([1000.5]), name="rest")
+        g.Result(g.Multiply(y, np.float32([3]), name="times"), name="y")
+    package.write_model(g.model, tmp_path / "model.xml")
+    np.savez(tmp_path / "x.npz", x=x)
+    rest = x - np.float32(1000.5) + np.float32(3e-5) * np.sign(np.sin(9 * x))
+    np.savez(tmp_path / "dump.npz", **{"rest:0": rest, "times:0": rest * 3, "y": rest * 3})
+    args = (tmp_path / "model.xml", tmp_path / "dump.npz", "--inputs", tmp_path / "x.npz", "--tol", "f16")
+    assert "info[N101]: `rest:0` differs, which is explained" in irrun("compare", *args).stdout
+    strict = irrun("compare", *args, "--tol", "rest:exact", status=1).stdout
+    assert "error[N221]: `rest:0` is the first tensor that differs: more than --tol allows, exact" in strict
+
+
 def test_a_run_each_or_steps_of_one_session(tmp_path):
     model, inputs = SAMPLES / "stateful-loop" / "model.xml", SAMPLES / "stateful-loop" / "inputs.npz"
     other = tmp_path / "second.npz"

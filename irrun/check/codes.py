@@ -865,8 +865,9 @@ CODES: dict[str, Code] = {
         "output that differs",
         "An output of the model is farther from that of the other side than it may be: than --tol says, or by default "
         "than the least precise type that any layer is computed in explains (80 dB of signal to noise for f32, 40 for "
-        "f16, 25 for bf16, 20 for products of 8 bits). The layers that are at fault, if any are, are told before it. "
-        "Where none is, rounding has added up on the way: at full precision the output agrees then.",
+        "f16, 25 for bf16, 20 where the model is quantized to 8 bits and the other side may round to other steps). The "
+        "layers that are at fault, if any are, are told before it. Where none is, rounding has added up "
+        "on the way: at full precision the output agrees then.",
         ("irrun compare model.xml ov:CPU --inputs x.npz", "irrun compare model.xml ov:CPU --inputs x.npz --tol bf16"),
     ),
     "N201": Code(
@@ -985,6 +986,33 @@ CODES: dict[str, Code] = {
         "`LAYER:PORT`, or by its place, as `output_0`. Call the array by one of these, or leave out what is nothing of "
         "the model.",
         ("an array `logit` for the output `logits`", "an array `logits`"),
+    ),
+    "N218": Code(
+        "another layer in the other model",
+        "The layer is not the same in both models: another op, an attribute of another value, or other layers before "
+        "it in the other one, such as a FakeQuantize of a model that was quantized. What it computes may be right "
+        "there. `irrun diff` tells all that differs between the two files.",
+        ("a model beside one that was converted with another epsilon", "both converted alike"),
+    ),
+    "N219": Code(
+        "one number everywhere",
+        "All of the tensor is one number, most often 0, where different ones are expected: memory that nobody has "
+        "written, an input that was lost, or a factor that is 0. Look at who writes the tensor, and whether that is "
+        "done before it is read.",
+        ("a buffer that is handed over before it is filled", "the same after the request has ended"),
+    ),
+    "N220": Code(
+        "clipped on one side alone",
+        "Where numbers are beyond a bound they are that bound on one side, and all others are right. One side "
+        "does a ReLU or a Clamp that the other does not, or has it fused into another layer.",
+        ("a ReLU that is fused into a convolution and into what reads it", "one ReLU"),
+    ),
+    "N221": Code(
+        "beyond the tolerance of a layer",
+        "A tolerance was given for this layer by its name, and its own result is further off, though perhaps by no "
+        "more than the precision that it was computed in explains. Without that tolerance nothing is wrong. Keep the "
+        "layer in f32 if these digits count: mark it `precise` in the IR.",
+        ("--tol 'fc1:exact' for a layer that is computed in bf16", "--tol 'fc1:bf16'"),
     ),
     "N299": Code(
         "unexplained",

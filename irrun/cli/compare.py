@@ -35,7 +35,10 @@ if TYPE_CHECKING:
 @click.argument("other", required=False)
 @WEIGHTS
 @INPUT_OPTIONS
-@tolerances_option("By default what the least precise type that the other side computes in explains.")
+@tolerances_option(
+    "By default what the least precise type that the other side computes in explains: 80 dB for f32, 40 for f16, 25 "
+    "for bf16, and 20 where the model has FakeQuantize of 8 bits and the other side rounds otherwise."
+)
 @click.option("--outputs-only", is_flag=True, help="Do not look at tensors on the way.")
 @click.option("--passes", is_flag=True, help="Find the transformation of OpenVINO that changes values first.")
 @CONFIG
@@ -84,6 +87,8 @@ def compare(
     failed.
     """
     if recheck is not None:
+        if any((model, other, weights, archives, seed is not None, shapes, steps, config, passes, outputs_only)):
+            raise click.UsageError("--recheck runs nothing: no model, other side, inputs or device go with it", context)
         found = _rechecked(context, recheck, tolerances)
     elif model is None or other is None:
         raise click.UsageError("MODEL and OTHER are needed, or --recheck FILE", context)
@@ -116,7 +121,7 @@ def compare(
             except (ValueError, EngineError) as error:
                 raise click.BadParameter(str(error), context, param_hint="OTHER") from None
     if output is not None:
-        write_text(context, json.dumps(found.to_dict(), indent=1) + "\n", output)
+        write_text(context, json.dumps(found.to_dict(), indent=1, allow_nan=False) + "\n", output)
     if format == "text":
         from irrun.tools.compare.table import text
 

@@ -98,6 +98,8 @@ def report(
     _check(context, output, [netron, model_explorer], opened)
     require_files(context, weights, after, model=model)
     results = None if other is None else _results(context, Path(other))
+    if (tolerances or config) and (other is None or results is not None):
+        raise click.UsageError("--tol and --config are for a --compare that runs", context)
     read = [after, *archives, None if other is None else Path(other)]
     keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])
 
@@ -115,6 +117,8 @@ def report(
             about = subject(sys.stdin.buffer if model == STANDARD else model, weights, sizes)
         except ValueError as error:
             raise click.BadParameter(str(error), context, param_hint="--shape or --inputs") from None
+        if results is not None:
+            _check_model(context, results, about.model)
         runs = about.report.ok
         if not runs and (profile or after is not None or (other is not None and results is None)):
             say("warning", f"{model} has errors, which the report tells: it is neither run nor compared")
@@ -166,6 +170,8 @@ def _results(context: click.Context, path: Path) -> Comparison | None:
     """What `irrun compare -o` has written; None for what is something else."""
     if path.suffix.lower() != ".json":
         return None
+    if not path.exists():
+        raise click.BadParameter(f"there is no file {path}", context, param_hint="--compare")
     from irrun.tools.compare.results import Comparison
 
     given: Any = None
@@ -179,6 +185,15 @@ def _results(context: click.Context, path: Path) -> Comparison | None:
         return found
     except (ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:
         raise click.BadParameter(f"{path} cannot be shown: {error}", context, param_hint="--compare") from None
+
+
+def _check_model(context: click.Context, results: Comparison, model: Model) -> None:
+    """Wrong use where a comparison is one of another model."""
+    from irrun.tools.watch.origin import structure
+
+    if results.digest is not None and results.digest != structure(model):
+        message = f"it is of another model than {model.path}, or of an earlier version of it: {results.model}"
+        raise click.BadParameter(message, context, param_hint="--compare")
 
 
 def _sizes(archives: Sequence[Path], max_memory: int | None) -> dict[str, Sequence[int | str | None]]:

@@ -32,14 +32,15 @@ from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.observed import Context, Observed
 from irrun.tools.compare.passes import Transforming, trace
 from irrun.tools.compare.reasons import folded, reasons
-from irrun.tools.compare.replay import Beside, Course, Given, unknown_names
+from irrun.tools.compare.replay import Beside, Course, Given, names_in, refuse_unknown
 from irrun.tools.compare.results import Cache, Comparison, Measured, OutputResult, TensorResult, Where
-from irrun.tools.compare.sides.contract import Caching, Naming, Observation, Options, Side, SideFailed, Stepwise
+from irrun.tools.compare.sides.contract import Alike, Caching, Naming, Observation, Options, Side, SideFailed, Stepwise
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.stretches import NOTHING, Stretch
 from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
+from irrun.tools.watch.origin import structure
 
 MAX_REASONS = 10
 """Layers that are off in a run of which causes are looked for, the first ones."""
@@ -109,9 +110,7 @@ def compared(
     tell: Tell = lambda _: None,
 ) -> Comparison:
     """As `compare`, of what is open already. `tell` is told what is being done."""
-    unknown = unknown_names(executor.model, tolerances)
-    if unknown:
-        raise ValueError(f"a tolerance is for `{unknown[0]}`, but the model has no such output or layer")
+    refuse_unknown(names_in(executor.model), tolerances, "the model")
     flow, begin = _Flow(executor, side, tolerances, tell), 0
     try:
         for course in courses:
@@ -155,6 +154,7 @@ class _Flow:
     def __init__(self, executor: GraphExecutor, side: Side, tolerances: Given, tell: Tell) -> None:
         self._executor, self._side, self._tolerances, self._tell = executor, side, tolerances, tell
         self._beside = Beside(executor, {})
+        self._quantized = bool(self._beside.grids)
         inference, graph = executor.report.inference, executor.model.graph
         self._exact = frozenset[str]() if inference is None else of_whole_numbers(inference, graph)
         self._outputs: dict[str, _Seen] = {}
@@ -174,7 +174,9 @@ class _Flow:
         self._tell(f"{side.name} runs on {course.name}")
         theirs = side.outputs(course.steps)
         converted = side.kind in ("model", "recorded")
-        beside = self._beside = Beside(self._executor, side.runtime(), side.precision, self._tolerances, converted)
+        alike = self._quantized and isinstance(side, Alike) and side.rounds_alike
+        given = side.runtime(), side.precision, self._tolerances, converted, alike
+        beside = self._beside = Beside(self._executor, *given)
         self._repeated(course, theirs)
         looked = self._looked = self._uncompressed(side)
         observed: Sequence[Observation] = []
@@ -217,18 +219,21 @@ class _Flow:
         told += findings.of_missing(self._executor.model, self._side.name, outputs, self._runs, unknown)
         untapped = {**self._side.untapped, **self._looked.untapped}
         setting = None if self._cache is None else self._cache[1]
-        return Comparison(path, self._side.name, outputs, tensors, told, self._watching, untapped, unknown, setting)
+        digest = structure(self._executor.model)
+        watching = self._watching
+        return Comparison(path, self._side.name, outputs, tensors, told, watching, untapped, unknown, setting, digest)
 
     def _tensor(self, key: str, order: int, seen: _Seen) -> TensorResult:
         assert seen.event is not None
         layer, port = seen.event
         entry = self._beside.runtime.get(layer.name)
         explained = seen.cause is not None and seen.cause.explained
+        at = layer if seen.cause is None or seen.cause.at is None else seen.cause.at
         return TensorResult(
             key,
             order,
-            layer.label,
-            layer.span,
+            at.label,
+            at.span,
             port,
             seen.worst,
             seen.accumulated,
@@ -416,7 +421,17 @@ class _Flow:
         found = reasons(self._beside, self._looked, course, observed, first | right, caused)
         for name, cause in found.items():
             if name in first or cause.code == TIE:
-                self._tensors[name].cause = cause
+                self._tensors[name].cause = self._asked(name, cause)
+
+    def _asked(self, name: str, cause: Cause) -> Cause:
+        """The cause of a tensor; what explains it is none where somebody asks for less than that."""
+        seen = self._tensors[name]
+        assert seen.event is not None
+        asked = [entry for entry in self._tolerances if entry[0] is not None]
+        if not cause.explained or seen.worst.holds or named(asked, seen.event[0].name, name) is None:
+            return cause
+        notes = (f"otherwise it would be explained: {cause.sentence}", *cause.evidence)
+        return Cause("N221", f"more than --tol allows, {seen.worst.tolerance}", notes, cause.help)
 
     def _tips(self, event: Event, accumulated: Mapping[str, Measured]) -> bool:
         """Whether a tensor has come further from ours than an output may, and nothing that its layer reads has."""

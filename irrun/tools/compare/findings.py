@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
 
-from irrun.diagnostics import LONGEST_NAME, Diagnostic, Note, clipped
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, LayerName, Note, clipped
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of_results
 from irrun.spelling import close_matches
@@ -18,18 +19,34 @@ from irrun.tools.compare.tolerances import EXACT
 MAX_LISTED = 5
 """Names in a message."""
 
+_ITERATION = re.compile(r"\[\d+\]/")
+"""The number of an iteration in the key of a tensor."""
+
 
 def of_layers(
     path: Path, side: str, tensors: Sequence[TensorResult], causes: Mapping[str, Cause]
 ) -> Iterator[Diagnostic]:
-    """Why tensors are off, by key: those at fault in the order of computation, then those that are explained."""
+    """Why tensors are off, by key: those at fault in the order of computation, then those that are explained.
+
+    What is so in several iterations is told once.
+    """
     wrong = [result for result in tensors if not result.agrees]
-    for position, result in enumerate(wrong):
+    alike: dict[tuple[LayerName, str, str], list[TensorResult]] = {}
+    for result in (*wrong, *(result for result in tensors if result.agrees)):
         if result.key in causes:
-            yield _of_layer(path, side, result, causes[result.key], first=not position)
+            place = result.layer, _ITERATION.sub("/", result.key), causes[result.key].code
+            alike.setdefault(place, []).append(result)
+    for result, *others in alike.values():
+        first = bool(wrong) and result is wrong[0]
+        yield _of_layer(path, side, result, causes[result.key], [other.key for other in others], first=first)
+
+
+def of_asked(path: Path, tensors: Sequence[TensorResult]) -> Iterator[Diagnostic]:
+    """That the results of layers are further off than somebody allows who has judged them again."""
     for result in tensors:
-        if result.agrees and result.key in causes:
-            yield _of_layer(path, side, result, causes[result.key], first=False)
+        own = result.own
+        message = f"`{result.key}` differs {own.metrics.beyond(own.tolerance)}: more than --tol allows"
+        yield Diagnostic("N221", message, result.span, result.layer, file=str(path))
 
 
 def of_input(model: Model, layer: Layer, where: Where, cause: Cause) -> Diagnostic:
@@ -83,16 +100,18 @@ def of_passes(model: Model, found: Trace) -> Diagnostic:
     return Diagnostic("N215", message, span, None, help, tuple(notes), file=file)
 
 
-def _of_layer(path: Path, side: str, result: TensorResult, cause: Cause, *, first: bool) -> Diagnostic:
+def _of_layer(
+    path: Path, side: str, result: TensorResult, cause: Cause, others: Sequence[str], *, first: bool
+) -> Diagnostic:
     which = "is the first tensor that differs" if first else "differs"
     if cause.explained:
         which = "differs, which is explained"
     metrics = result.own.metrics
     computed = ", ".join(filter(None, (result.precision, result.primitive)))
     notes = [Note(text) for text in cause.evidence]
-    others = [name for name in result.fused if name != result.layer.name]
-    if computed or others:
-        together = f", together with {', '.join(f'`{name}`' for name in others[:5])}" if others else ""
+    fused = [name for name in result.fused if name != result.layer.name]
+    if computed or fused:
+        together = f", together with {', '.join(f'`{name}`' for name in fused[:5])}" if fused else ""
         notes.append(Note(f"{side} computes it in {computed or 'a type it does not tell'}{together}"))
     told = metrics.comparable and not metrics.nonfinite_differing
     if told and metrics.worst_values is not None and metrics.worst is not None:
@@ -109,10 +128,12 @@ def _of_layer(path: Path, side: str, result: TensorResult, cause: Cause, *, firs
         notes.append(Note(f"{what} {number(metrics.max_abs)} at most{at}: {pair}; {allowed}"))
     if result.runs > 1 or result.own.where.step:
         notes.append(Note(f"it is off in {result.differing} of {result.runs} runs, most with {result.own.where}"))
+    if others:
+        notes.append(Note(f"so are {listed(others)}, in other iterations"))
     help = cause.help
     if result.between:
         notes.append(Note(f"what it has read there is not known: {result.others} may be at fault as well"))
-        help = help if cause.explained else _BETWEEN
+        help = help if cause.explained or cause.code == "N218" else _BETWEEN
     return Diagnostic(
         cause.code,
         f"`{result.key}` {which}: {cause.sentence}",

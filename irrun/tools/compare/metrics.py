@@ -43,7 +43,8 @@ class Metrics:
     `edge` are pairs of a size of what is expected and an error: any tolerance that allows each error for an element of
     that size holds for all elements, sizes being rounded down by an eighth at most.
     `needed_atol`, `needed_rtol` and `needed_factor` are the least tolerance that passes: as a number alone, as a part
-    of each element alone, and as a multiple of the one that was given. They are infinite where none does.
+    of each element alone, and as a multiple of the one that was given. They are infinite where none does. Where
+    `mismatches` are not `counted`, as it is judged again, there is one where there are any.
     """
 
     shape: tuple[int, ...]
@@ -82,6 +83,7 @@ class Metrics:
     needed_rtol: float = 0.0
     needed_factor: float = 0.0
     edge: tuple[tuple[float, float], ...] = ()
+    counted: bool = True
 
     @property
     def percent(self) -> float:
@@ -106,9 +108,11 @@ class Metrics:
         if self.nonfinite_differing or self.mismatches > self._anywhere(tolerance):
             exact = self.type in _EXACT and self.expected_type in _EXACT
             allowed = EXACT if self.type == "string" else tolerance.applied(exact=exact).elements
-            where = f"in {differing:,} of {self.count:,} values"
+            where, equal = f"in {differing:,} of {self.count:,} values", "which have to be equal"
+            if not self.counted:
+                where, equal = f"by {self.max_abs:.4g} at most", "and has to be equal"
             if allowed == EXACT:
-                return f"{where}, which have to be equal"
+                return f"{where}, {equal}"
             parts.append(f"{where}, beyond {allowed}")
         if tolerance.sqnr is not None and self.sqnr < tolerance.sqnr:
             parts.append(f"by {self.sqnr:.1f} dB, of which {tolerance.sqnr:g} dB are wanted")
@@ -130,7 +134,7 @@ class Metrics:
 
     def to_dict(self) -> dict[str, Any]:
         """All of it as JSON has it; what is not finite as text."""
-        return {field.name: _plain(getattr(self, field.name)) for field in fields(self)}
+        return {field.name: plain(getattr(self, field.name)) for field in fields(self)}
 
     @classmethod
     def from_dict(cls, given: Mapping[str, Any]) -> Metrics:
@@ -343,9 +347,10 @@ class _Numbers:
         return float(self.actual[place]), float(self.expected[place])
 
 
-def _plain(value: Any) -> Any:
+def plain(value: Any) -> Any:
+    """What is not finite as text, as JSON has no numbers for it."""
     if isinstance(value, tuple):
-        return [_plain(item) for item in value]
+        return [plain(item) for item in value]
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
     return value

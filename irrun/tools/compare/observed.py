@@ -9,6 +9,7 @@ from typing import Any, Literal
 from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.op import Array, Op
+from irrun.tools.compare.sides.contract import Change
 from irrun.tools.compare.tolerances import Tolerance
 
 Compute = Callable[[Sequence[Array | None]], Sequence[Array]]
@@ -69,9 +70,10 @@ class Context:
 
     `compute` is the layer's kernel, `compute64` the same in f64 and in i64. `repeated` is the other side's tensor in a
     second, equal run. `earlier` are those of other steps and iterations. `constants` are the other side's own
-    constants, by the number of the input. `tapped` is the tensor where all tensors are outputs, if `actual` is of a run
-    where they are not; `untapped_right` says of one where they are that the model's outputs are right as long as they
-    are not. `pass_name` is the first transformation whose graph gives another value.
+    constants, by the number of the input, and `changes` what another model has otherwise at the layer. `tapped` is the
+    tensor where all tensors are outputs, if `actual` is of a run where they are not; `untapped_right` says of one where
+    they are that the model's outputs are right as long as they are not. `pass_name` is the first transformation whose
+    graph gives another value.
     """
 
     compute: Compute | None = None
@@ -79,6 +81,7 @@ class Context:
     repeated: Array | None = None
     earlier: Sequence[Earlier] = ()
     constants: Mapping[int, Array] = field(default_factory=dict)
+    changes: Sequence[Change] = ()
     deviations: Deviations | None = None
     tapped: Array | None = None
     untapped_right: bool | None = None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from itertools import islice
 
@@ -19,8 +20,8 @@ from irrun.tools.compare.causes.decision import decide
 from irrun.tools.compare.observed import Context, Earlier, Observed
 from irrun.tools.compare.replay import Beside, Course, fitting
 from irrun.tools.compare.results import Measured
-from irrun.tools.compare.sides.constants import is_constant
-from irrun.tools.compare.sides.contract import Observation, Side, Weighing
+from irrun.tools.compare.sides.constants import is_constant, is_constant_in
+from irrun.tools.compare.sides.contract import Change, Changed, Observation, Side, Weighing
 from irrun.tools.compare.sides.failures import of_device
 from irrun.tools.compare.stretches import Stretch
 from irrun.tools.compare.tolerances import of_elements
@@ -65,9 +66,10 @@ def reasons(
     # all that was watched before: a device fuses otherwise where less is, and so rounds otherwise
     again = side.observe(course.steps) if side.kind in ("device", "model") else None
     weights = side.weights(course.steps, wanted) if isinstance(side, Weighing) else {}
+    changes = side.changes() if isinstance(side, Changed) else {}
     found: dict[str, Cause] = {}
 
-    def told(event: Event, other: Array, measured: Measured, _: Stretch) -> None:
+    def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
         key, step = event.name, measured.where.step
         if wanted.get(key) != step:
             return
@@ -93,6 +95,7 @@ def reasons(
             repeated=None if again is None else again[step].tensors.get(key),
             earlier=list(islice(_earlier(event, step, observed), MAX_EARLIER)),
             constants=_fitting(weights.get(key, {}), inputs),
+            changes=_changes(changes, event.layer, before),
             deviations=partial(_deviations, beside, side.name, event) if side.kind == "device" else None,
             untapped_right=caused or None,
         )
@@ -120,6 +123,14 @@ def folded(beside: Beside, side: Side, layers: Collection[Layer]) -> list[tuple[
         told = _known(explaining(layer, inference, inputs, [arrays[value] for value in layer.outputs]), side.name)
         found += [(layer, does, because) for does, because, condition in told if not condition][:1]
     return sorted(found, key=lambda each: each[0].span.line)
+
+
+def _changes(changes: Mapping[Layer, Sequence[Change]], layer: Layer, before: Stretch) -> list[Change]:
+    """What the other model has otherwise at a layer, and at those before it of which nothing is known."""
+    found = [*changes.get(layer, ())]
+    for other in before.layers:
+        found += [replace(each, text=f"at `{other.name}` before it {each.text}") for each in changes.get(other, ())]
+    return found
 
 
 def _fitting(theirs: Mapping[int, Array], inputs: Sequence[Array | None]) -> dict[int, Array]:
@@ -154,7 +165,8 @@ def _known(found: Sequence[Deviation], side: str) -> list[tuple[str, str, str]]:
 
 def _constants(event: Event) -> frozenset[int]:
     """The inputs that no run changes."""
-    return frozenset(n for n, value in enumerate(event.layer.inputs) if value is not None and is_constant(value.layer))
+    values = enumerate(event.layer.inputs)
+    return frozenset(n for n, value in values if value is not None and is_constant_in(value, event.path))
 
 
 def _computed(calculation: Calculation, inputs: Sequence[Array | None], *, wide: bool = False) -> list[Array]:

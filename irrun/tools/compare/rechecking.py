@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 
 from irrun.tools.compare.causes.ties import TIE
-from irrun.tools.compare.findings import of_outputs
-from irrun.tools.compare.replay import Given
+from irrun.tools.compare.findings import of_asked, of_outputs
+from irrun.tools.compare.replay import Given, refuse_unknown
 from irrun.tools.compare.results import Comparison, Measured, OutputResult, TensorResult
 from irrun.tools.compare.tolerances import Tolerance, named
 
@@ -19,8 +19,10 @@ def rejudged(comparison: Comparison, tolerances: Given) -> Comparison:
 
     Of several runs the worst one counts, which is all that is known of them. What is said of layers and outputs that
     agree now is left out, but for ties. Raises ValueError for a tolerance with outliers: they were counted for another
-    one.
+    one, and for one that is for nothing.
     """
+    names = {name for result in comparison.tensors for name in (result.layer.name, result.key)}
+    refuse_unknown(names | {result.name for result in comparison.outputs}, tolerances, "the comparison")
     for _, tolerance in tolerances:
         if tolerance.outliers and tolerance.sqnr is None:
             raise ValueError("how many outliers there are was counted for another tolerance: give one without")
@@ -34,6 +36,9 @@ def rejudged(comparison: Comparison, tolerances: Given) -> Comparison:
         for found in comparison.diagnostics
         if found.code not in OF_OUTPUTS and (found.code == TIE or found.layer not in judged or found.layer in at_fault)
     ]
+    told_of = {found.layer for found in told if found.severity == "error"}
+    new = [result for result in tensors if not result.agrees and result.layer not in told_of]
+    told += of_asked(comparison.model, new)
     failing, tied = bool(at_fault), any(found.code == TIE for found in told)
     told += of_outputs(comparison.model, comparison.other, outputs, comparison.watching, failing=failing, tied=tied)
     return replace(comparison, outputs=outputs, tensors=tensors, diagnostics=told)
@@ -46,7 +51,12 @@ def _asked(result: TensorResult, layers: Given, tolerances: Given) -> Tolerance 
 
 
 def _again(measured: Measured, tolerance: Tolerance) -> tuple[Measured, bool]:
-    return replace(measured, tolerance=tolerance), measured.metrics.would_be_within(tolerance)
+    metrics = measured.metrics
+    holds = metrics.would_be_within(tolerance)
+    if metrics.comparable and "string" not in (metrics.type, metrics.expected_type):
+        beyond = not metrics.would_be_within(tolerance.elements)
+        metrics = replace(metrics, mismatches=int(beyond), counted=False)
+    return replace(measured, metrics=metrics, tolerance=tolerance), holds
 
 
 def _output(result: OutputResult, tolerance: Tolerance | None) -> OutputResult:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import field
 from fnmatch import fnmatchcase
 
@@ -48,7 +48,7 @@ class Course:
 class Beside:
     """A model of ours beside another side, whose `runtime` says how it computes each layer, and in which `precision`
     where it does not say. `converted` says that its tensors are those of another model, to which tools have given the
-    names of ours.
+    names of ours, `alike` that it computes them by our own kernels.
     """
 
     executor: GraphExecutor
@@ -56,10 +56,12 @@ class Beside:
     precision: str | None = None
     tolerances: Given = ()
     converted: bool = False
+    alike: bool = False
     least: str = field(init=False)
     """The least precise type that the other side computes any layer in."""
     grids: tuple[str, ...] = field(init=False)
-    """"i8" where the model has codes of 8 bits: the least precise of what outputs come from, with `least`."""
+    """"i8" where the model has codes of 8 bits, which rounding may tip: the least precise of what outputs come from,
+    with `least`."""
     outputs: dict[Value, tuple[str, ...]] = field(init=False)
     """The names of the outputs that a tensor is."""
 
@@ -68,7 +70,8 @@ class Beside:
         known += [self.precision] if self.precision is not None else []
         self.least = max((name for name in known if name in DIGITS), key=DIGITS.__getitem__, default="f32")
         inference = self.executor.report.inference
-        self.grids = ("i8",) if inference is not None and on_grid(inference) else ()
+        tipping = not (self.alike and self.least == "f32")
+        self.grids = ("i8",) if tipping and inference is not None and on_grid(inference) else ()
         graph, self.outputs = self.executor.model.graph, {}
         for layer, names in zip(graph.results, names_of_results(graph), strict=True):
             for source in layer.inputs:
@@ -184,14 +187,20 @@ def _reads_a_variable(event: Event) -> bool:
     return event.calculation.op.trait(Reading) is not None
 
 
-def unknown_names(model: Model, tolerances: Given) -> list[str]:
-    """The names that tolerances are for, and that no output or layer of the model has."""
+def names_in(model: Model) -> set[str]:
+    """The names that tolerances may be for: of outputs, layers and tensors."""
     names = {name for listed in names_of_results(model.graph) for name in listed}
     for layer in model.graph.walk():
         names.add(layer.name)
         names.update(f"{layer.name}:{value.index}" for value in layer.outputs)
-    patterns = [pattern for pattern, _ in tolerances if pattern is not None and pattern not in names]
-    return [pattern for pattern in patterns if not any(fnmatchcase(name, pattern) for name in names)]
+    return names
+
+
+def refuse_unknown(names: Collection[str], tolerances: Given, where: str) -> None:
+    """Raises ValueError for a tolerance that is for none of `names`."""
+    for pattern, _ in tolerances:
+        if pattern is not None and pattern not in names and not any(fnmatchcase(name, pattern) for name in names):
+            raise ValueError(f"a tolerance is for `{pattern}`, but {where} has no such output or layer")
 
 
 def fitting(other: Array, ours: Array) -> Array | None:

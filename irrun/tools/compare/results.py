@@ -11,7 +11,7 @@ from typing import Any
 from irrun.check.validate import Report
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
 from irrun.records import dataclass
-from irrun.tools.compare.metrics import Metrics
+from irrun.tools.compare.metrics import Metrics, plain
 from irrun.tools.compare.tolerances import Tolerance
 
 SCHEMA = 1
@@ -147,7 +147,8 @@ class Comparison:
     one stands. `diagnostics` say all that in words; `watching` is by what part of their rms outputs have changed
     because somebody looked at tensors, None where they have not; `untapped` are tensors that could not be looked at,
     with the reason, and `unknown` the names of arrays of the other side that are nothing of the model. Where it keeps
-    what attention has seen in few bits, `setting` is what it was given to look at tensors without that.
+    what attention has seen in few bits, `setting` is what it was given to look at tensors without that. `digest` is the
+    SHA-256 of the .xml file.
 
     `str(comparison)` is what `irrun compare` prints.
     """
@@ -161,6 +162,7 @@ class Comparison:
     untapped: Mapping[str, str] = field(default_factory=dict)
     unknown: Sequence[str] = ()
     setting: str | None = None
+    digest: str | None = None
 
     @property
     def agrees(self) -> bool:
@@ -197,12 +199,13 @@ class Comparison:
         return {
             "irrun-compare": SCHEMA,
             "model": str(self.model),
+            "sha256": self.digest,
             "other": self.other,
             "agrees": self.agrees,
             "outputs": [_of_output(result) for result in self.outputs],
             "tensors": [_of_tensor(result) for result in self.tensors],
             "diagnostics": [asdict(found) for found in self.diagnostics],
-            "watching": self.watching,
+            "watching": plain(self.watching),
             "untapped": dict(self.untapped),
             "unknown": list(self.unknown),
             "setting": self.setting,
@@ -220,10 +223,11 @@ class Comparison:
                 [_output(entry) for entry in given["outputs"]],
                 [_tensor(entry) for entry in given["tensors"]],
                 [_diagnostic(entry) for entry in given["diagnostics"]],
-                given["watching"],
+                None if given["watching"] is None else float(given["watching"]),
                 given["untapped"],
                 given.get("unknown", ()),
                 given.get("setting"),
+                given.get("sha256"),
             )
         except (KeyError, TypeError, AttributeError, ValueError) as error:
             raise ValueError(f"it is a comparison that somebody has changed: {error}") from None
@@ -232,12 +236,15 @@ class Comparison:
 def _of_measured(measured: Measured | None) -> dict[str, Any] | None:
     if measured is None:
         return None
-    tolerance = asdict(measured.tolerance)
+    tolerance = {name: plain(value) for name, value in asdict(measured.tolerance).items()}
     return {"where": asdict(measured.where), "metrics": measured.metrics.to_dict(), "tolerance": tolerance}
 
 
 def _measured(given: Mapping[str, Any]) -> Measured:
-    return Measured(Where(**given["where"]), Metrics.from_dict(given["metrics"]), Tolerance(**given["tolerance"]))
+    tolerance: dict[str, Any] = {
+        name: None if value is None else float(value) for name, value in given["tolerance"].items()
+    }
+    return Measured(Where(**given["where"]), Metrics.from_dict(given["metrics"]), Tolerance(**tolerance))
 
 
 def _optional(given: Mapping[str, Any] | None) -> Measured | None:

@@ -16,8 +16,7 @@ from irrun.run.keys import key
 from irrun.run.session import Event
 from irrun.spec.dtypes import is_exact
 from irrun.spec.traits import Converting, Measuring, Reading, Storing
-
-Path = tuple[tuple[str, str, int], ...]
+from irrun.tools.compare.sides.tensors import Path, origins
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,20 +111,4 @@ def _kept(event: Event) -> bool:
 
 def _made_as(value: Value, path: Path) -> Iterator[str]:
     """The keys of the tensors that a layer reads as a value: those of a Parameter of a body were made elsewhere."""
-    owner = value.layer.graph.owner
-    if value.layer.type != "Parameter" or owner is None or not path:
-        yield key(value.layer, value.index, path)
-        return
-    _, name, iteration = path[-1]
-    body = owner.bodies[name]
-    back = [edge.result for edge in body.back_edges if edge.parameter is value.layer]
-    if back and iteration:
-        for result in back:
-            for source in result.inputs[:1]:
-                if source is not None:
-                    yield from _made_as(source, (*path[:-1], (path[-1][0], name, iteration - 1)))
-        return
-    for port in body.inputs:
-        source = owner.inputs[port.external] if port.internal is value.layer else None
-        if source is not None:
-            yield from _made_as(source, path[:-1])
+    return (key(source.layer, source.index, there) for source, there in origins(value, path))

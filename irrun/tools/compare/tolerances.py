@@ -167,7 +167,7 @@ def grid_step(op: Op, attrs: Mapping[str, Any], inputs: Sequence[Array | None]) 
 def on_grid(inference: Inference) -> bool:
     """Whether a model puts numbers that are computed in runs on a grid of 8 bits or fewer.
 
-    Then rounding tips some to the next step, whatever precision they are computed in.
+    Then rounding tips some to the next step, whatever precision they are computed in, unless the same kernels round.
     """
     fixed = constant_layers(inference)
     for layer, node in inference.nodes.items():

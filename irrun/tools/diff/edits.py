@@ -43,7 +43,8 @@ class Edit:
 
     `role` says to what: the input of a type of op (`filters` of Convolution), empty where `message` says all.
     `before` and `after` are the layers that it is about, in the two models, and `path` the layers and bodies that these
-    lie in. `place` says where it happened, in words. `details` are its figures and values, for programs.
+    lie in. `place` says where it happened, in words. `details` are its figures and values, for programs. `readers` are
+    the layers of the first model that read what took the place of something else.
     """
 
     kind: str
@@ -54,6 +55,7 @@ class Edit:
     place: str = ""
     role: str = ""
     details: Mapping[str, Any] = field(default_factory=dict)
+    readers: tuple[LayerName, ...] = ()
 
     @property
     def layers(self) -> tuple[LayerName, ...]:

@@ -120,7 +120,8 @@ class Replacements:
 
     def _tell(self, kind: str, message: str, region: Region, place: str, role: str, details: dict[str, Any]) -> None:
         sides = tuple(labels(region.before)), tuple(labels(region.after))
-        self._teller.add(kind, message, *sides, place=place, role=role, details=details)
+        readers = tuple(x.layer.label for x, _ in region.slots)
+        self._teller.add(kind, message, *sides, place=place, role=role, details=details, readers=readers)
 
 
 def _target(region: Region) -> str:

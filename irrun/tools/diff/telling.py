@@ -33,9 +33,10 @@ class Teller:
         place: str = "",
         role: str = "",
         details: Mapping[str, Any],
+        readers: tuple[LayerName, ...] = (),
     ) -> None:
         """Tell an edit of several layers."""
-        self.edits.append(Edit(kind, message, before, after, self.path, place, role, details))
+        self.edits.append(Edit(kind, message, before, after, self.path, place, role, details, readers))
 
     def tell(
         self,

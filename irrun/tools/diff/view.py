@@ -114,10 +114,11 @@ def view_of(graph: Graph, normalize: Normalize | None = None, body: LayerBody | 
             and bool(node.layer.outputs)
             and not node.bodies
         )
-    return View(graph, nodes, parameters, results, _path(graph))
+    return View(graph, nodes, parameters, results, path_of(graph))
 
 
-def _path(graph: Graph) -> tuple[str, ...]:
+def path_of(graph: Graph) -> tuple[str, ...]:
+    """The layers and bodies that a graph lies in."""
     inside: list[str] = []
     while graph.owner is not None:
         inside = [graph.owner.name, graph.element.tag, *inside]

@@ -35,7 +35,12 @@ def described(executor: GraphExecutor, inputs: Mapping[str, Array], values: bool
 
 def _sums(model: Model) -> dict[str, str | None]:
     weights = model.weights.path if model.weights.content is None else model.weights.content
-    return {"structure": _sum(model.path if model.content is None else model.content), "weights": _sum(weights)}
+    return {"structure": structure(model), "weights": _sum(weights)}
+
+
+def structure(model: Model) -> str | None:
+    """The SHA-256 of the .xml of a model; None where there is no file. Raises InputError."""
+    return _sum(model.path if model.content is None else model.content)
 
 
 def _sum(source: Any) -> str | None:

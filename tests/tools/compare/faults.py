@@ -208,6 +208,15 @@ def by_pass(layer, right, chance):
     return found and (found[0], {}, {"pass_name": "ov::pass::Fusing"})
 
 
+def unwritten(layer, right, chance):
+    return (np.zeros_like(right), {}, {}) if varied(right) else None
+
+
+def rectified(layer, right, chance):
+    some = varied(right) and (right < 0).sum() > 1 and np.median(right) > 0
+    return (np.maximum(right, 0), {}, {}) if some else None
+
+
 FAULTS = {
     scale: {"N205", "N211"},  # a difference that is negated is one of swapped inputs, too
     odd_scale: {"N205"},
@@ -238,5 +247,7 @@ FAULTS = {
     known: {"N104"},
     garbage: {"N299"},
     by_pass: {"N215"},
+    unwritten: {"N219", "N211"},  # a difference of equal inputs is 0, too
+    rectified: {"N220"},
 }
 """Each fault, and what may be said of it."""

@@ -12,6 +12,7 @@ import pytest
 from irrun.tools.compare.causes.decision import decide
 from irrun.tools.compare.observed import Context, Earlier, Observed
 from irrun.tools.compare.steps import rounded
+from irrun.tools.compare.tolerances import of_elements, of_outputs
 from tools.compare.faults import FAULTS
 from tools.compare.planted import F32, Planted, find, i64, layers, noisy
 from tools.compare.planting import planted_cases
@@ -232,7 +233,7 @@ def test_pairs_of_products_that_saturate():
         (np.array(["1"]), F32([1]), {"N216"}),
         (F32([1, 2, 3]), F32([1, 2]), {"N216"}),
         (np.array([1, 2]).astype(ml_dtypes.int4), np.array([1, 3]).astype(ml_dtypes.int4), {"N206"}),
-        (np.zeros(50, F32), np.arange(1, 51, dtype=F32), {"N299"}),
+        (np.zeros(50, F32), np.arange(1, 51, dtype=F32), {"N219"}),
         (np.full((2, 3), np.nan, F32), np.ones((2, 3), F32), {"N201"}),
     ],
 )
@@ -352,7 +353,8 @@ def test_one_negative_number_that_is_zero_among_others_is_not_clipped():
     actual = right.copy()
     actual[0, int(right.argmin())] = 0
     assert code(actual, right) == "N206"
-    assert code(np.clip(right, 0, 255), right) == "N208"
+    assert code(np.clip(right, 0, 255), right) == "N220"
+    assert code(np.clip(right * 200, 0, 255), right * 200) == "N208"
 
 
 def test_a_slice_of_zeros_among_numbers_on_a_grid_is_a_part():
@@ -360,3 +362,48 @@ def test_a_slice_of_zeros_among_numbers_on_a_grid_is_a_part():
     actual = right.copy()
     actual[5] = 0
     assert code(actual, right, step=0.05) == "N206"
+
+
+def test_indices_that_are_off_by_one_are_in_the_table():
+    table, indices = F32([[1, 2], [3, 4], [5, 6]]), i64(0, 1)
+    layer = Planted(find("Gather-8"), [table, indices, i64(0)[0]], {"batch_dims": 0})
+    further = layer.compute([table, indices + 1, i64(0)[0]])[0]
+    assert decide(layer.observed(further), layer.context()).sentence == "indices are off by one: input 1"
+    last = Planted(find("Gather-8"), [table, i64(2), i64(0)[0]], {"batch_dims": 0})
+    assert decide(last.observed(np.zeros((1, 2), F32)), last.context()).code != "N207"
+
+
+def test_rounding_that_is_magnified_explains_the_noise_of_all_elements_too():
+    """Each element is within what an output may be off, but all together are not, by far more than rounding makes."""
+    right = F32(np.random.default_rng(11).normal(size=64))
+    layer = Planted(find("Multiply-1"), [right, F32([1.0])])
+    tolerance = of_elements(of_outputs(["f16"]))
+    off = layer.observed(
+        right * F32(1) + F32(0.015) * np.sign(np.sin(np.arange(64, dtype=F32) * 9)), tolerance=tolerance
+    )
+    assert not decide(off, layer.context()).explained
+
+
+def test_a_tensor_that_nobody_has_written():
+    right = F32(np.random.default_rng(12).normal(size=(4, 6)))
+    found = decide(seen(np.zeros_like(right), right), Context())
+    assert found.sentence == "all of it is 0: it was never written, or what it is made of was lost"
+    assert decide(seen(np.full_like(right, 7), right), Context()).sentence == "all of it is 7"
+    assert code(np.zeros_like(right), right, source="input") == "N213"
+    assert code(np.full(6, 2), np.arange(6)) == "N219"
+
+
+def test_a_relu_or_a_clamp_that_one_side_does_alone():
+    right = F32(np.random.default_rng(13).normal(size=(4, 32)))
+    sentences = [
+        (np.maximum(right, 0), right, "what is negative is 0, as behind a ReLU, which the model does not do here"),
+        (right, np.maximum(right, 0), "what is negative stays so, as without a ReLU, which the model does here"),
+        (np.clip(right, -1, 1), right, "it is clipped to -1 .. 1, which the model does not do here"),
+        (right, np.minimum(right, 0.5), "it is not clipped to 0.5 at most, which the model does here"),
+    ]
+    for actual, expected, sentence in sentences:
+        found = decide(seen(actual, expected), Context())
+        assert (found.code, found.sentence) == ("N220", sentence)
+    one = right.copy()
+    one[np.unravel_index(right.argmax(), right.shape)] += 3
+    assert code(one, right) == "N206"

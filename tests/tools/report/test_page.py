@@ -172,6 +172,10 @@ def test_a_comparison_that_was_written_is_shown(tmp_path):
     command("report", overflow / "model.xml", "--compare", results, *inputs, "-o", output)
     data = embedded(output.read_text())
     assert [tensor["cause"] for tensor in data["comparison"]["tensors"] if not tensor["agrees"]] == ["N202"]
+    other = command("report", CNN, "--compare", results, "-o", output, status=2)
+    assert "it is of another model than" in other.stderr
+    strict = command("report", overflow / "model.xml", "--compare", results, "--tol", "f16", "-o", output, status=2)
+    assert "--tol and --config are for a --compare that runs" in strict.stderr
     text = json.loads(results.read_text())
     results.write_text(json.dumps(text | {"tensors": [{}]}))
     done = command("report", overflow / "model.xml", "--compare", results, "-o", output, status=2)
@@ -216,6 +220,8 @@ def test_a_model_from_standard_input_goes_to_standard_output():
         ((CNN, "-o", "{out}/none/report.html"), 2, "there is no folder"),
         ((CNN, "-o", "{out}", "--shape", "picture=1,3,8,8"), 2, "`picture` is no input of the model"),
         ((CNN, "-o", "{out}", "--profile"), 1, "make them up with --random SEED"),
+        ((CNN, "-o", "{out}", "--compare", "nothing.json"), 2, "there is no file nothing.json"),
+        ((CNN, "-o", "{out}", "--tol", "f16"), 2, "--tol and --config are for a --compare that runs"),
         ((CNN, "-o", "{out}", "--compare", "nothing.npz", "--random", "1"), 2, "there is no file nothing.npz"),
         ((CNN, "-o", "{out}", "--diff", CNN.with_suffix(".bin")), 1, "error["),
         ((CNN.with_suffix(".bin"), "-o", "{out}"), 1, "error["),

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from irrun.diagnostics import IRError
+from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array, Violation
@@ -29,12 +30,16 @@ BETTER = 16.0
 
 @dataclass(frozen=True, slots=True)
 class Cause:
-    """Why a tensor differs: a key of `irrun.check.codes.CODES`, what happened, numbers that prove it, a way out."""
+    """Why a tensor differs: a key of `irrun.check.codes.CODES`, what happened, numbers that prove it, a way out.
+
+    `at` is the layer to look at, where that is not the one of the tensor.
+    """
 
     code: str
     sentence: str
     evidence: tuple[str, ...] = ()
     help: str | None = None
+    at: Layer | None = None
 
     @property
     def explained(self) -> bool:

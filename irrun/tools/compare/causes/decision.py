@@ -9,6 +9,8 @@ from irrun.spec.op import Array
 from irrun.tools.compare.causes import (
     affine,
     arrangement,
+    changes,
+    filling,
     integers,
     nonfinite,
     regions,
@@ -38,6 +40,7 @@ STRUCTURE: tuple[Test, ...] = (
 
 TESTS: tuple[Test, ...] = (
     weights.other_values,
+    changes.other_constant,
     nonfinite.overflow,
     nonfinite.underflow,
     nonfinite.born,
@@ -46,10 +49,12 @@ TESTS: tuple[Test, ...] = (
     rounding.ill_conditioned,
     replay.stale,
     replay.swapped,
+    filling.filled,
     replay.index_off,
     replay.window_off,
     weights.read_otherwise,
     integers.saturated_pairs,
+    filling.clipped,
     *STRUCTURE,
     replay.since_the_first_step,
 )
@@ -68,7 +73,7 @@ def decide(observed: Observed, context: Context) -> Cause:
     """
     case = Case(observed, context)
     if observed.actual.shape != observed.expected.shape or not case.metrics.comparable:
-        return _deviation(case) or _of_shape(case)
+        return _deviation(case) or changes.other_layer(case) or changes.other_constant(case) or _of_shape(case)
     again = rounding.repeated(case)
     if again is not None:
         return again
@@ -80,6 +85,9 @@ def decide(observed: Observed, context: Context) -> Cause:
     whole = _AS_WHOLE.get(observed.source)
     if whole is not None:
         return _of_whole(case, *whole)
+    changed = changes.other_layer(case)
+    if changed is not None:
+        return changed
     watched = _watched(case)
     if watched is not None:
         return watched
@@ -139,7 +147,7 @@ def _deviation(case: Case) -> Cause | None:
 
 def _of_whole(case: Case, code: str, what: str) -> Cause:
     """An input of the model or a weight that differs: there is no layer to blame, but there may be a rule."""
-    for test in (nonfinite.rounded_to, integers.narrowed, *STRUCTURE):
+    for test in (nonfinite.rounded_to, filling.filled, integers.narrowed, filling.clipped, *STRUCTURE):
         cause = test(case)
         if cause is not None and cause.code == code:
             return cause
@@ -204,13 +212,6 @@ def _unexplained(case: Case) -> Cause:
     if m.worst is not None and m.worst_values is not None:
         found, right = m.worst_values
         notes.append(f"most at {list(m.worst)}: {found}, expected {right}")
-    if (
-        case.numeric
-        and case.actual.size > 1
-        and not m.nonfinite_differing
-        and bool((case.actual == case.actual.flat[0]).all())
-    ):
-        notes.append(f"all values are {number(case.actual.flat[0])}")
     notes.append(
         f"the least tolerance that passes is {number(m.needed_atol)} for each element, or {number(m.needed_rtol)} of it"
     )

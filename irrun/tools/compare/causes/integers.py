@@ -44,6 +44,8 @@ def narrowed(case: Case) -> Cause | None:
             np.trunc(exact) - low if exact.dtype.kind == "f" else exact.astype(np.int64) - low, width
         )
         for hypothesis, what in ((clipped, "is clipped to"), (wrapped, "wraps around in")):
+            if not (case.exact or low or numbers(hypothesis)[case.wrong].any()):
+                continue  # that is a ReLU
             all_of_them = case.same(case.actual[outside], numbers(hypothesis)[outside])
             if all_of_them and np.array_equal(numbers(hypothesis)[case.wrong], numbers(case.actual)[case.wrong]):
                 there = numbers(exact)[case.wrong]

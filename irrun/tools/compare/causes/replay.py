@@ -145,7 +145,7 @@ def window_off(case: Case) -> Cause | None:
 
 
 def index_off(case: Case) -> Cause | None:
-    """The kernel on indices that are one more, or one less."""
+    """The kernel on indices that are one more, or one less, and of a look-up still in the table."""
     seen = case.observed
     lookup = None if seen.op is None else seen.op.trait(Lookup)
     for n, array in enumerate(seen.inputs):
@@ -155,10 +155,24 @@ def index_off(case: Case) -> Cause | None:
             continue
         for step in (1, -1):
             changed = list(seen.inputs)
-            changed[n] = array + array.dtype.type(step) if step > 0 else array - array.dtype.type(1)
-            if gives(case, changed):
+            moved = changed[n] = array + array.dtype.type(step) if step > 0 else array - array.dtype.type(1)
+            if _inside(case, array, moved) and gives(case, changed):
                 way = "plus" if step > 0 else "minus"
                 note = f"with input {n} {way} 1 our own kernel gives the same; as it is, {case.counts} values are wrong"
                 help = "one side counts from 0 and the other one from 1"
                 return Cause("N207", f"indices are off by one: input {n}", (note,), help)
     return None
+
+
+def _inside(case: Case, array: Array, moved: Array) -> bool:
+    """Whether indices of a look-up that were moved are still in its table, and counted from the same end."""
+    op = case.observed.op
+    lookup = None if op is None else op.trait(Lookup)
+    if op is None or lookup is None:
+        return True
+    given = dict(zip(op.port_names, case.observed.inputs, strict=False))
+    table, axis = given[lookup.table], given[lookup.axis]
+    if table is None or axis is None:
+        return False
+    size = table.shape[int(axis.flat[0])]
+    return bool((np.where(array < 0, (moved >= -size) & (moved < 0), (moved >= 0) & (moved < size))).all())

@@ -70,6 +70,12 @@ def _incoming(case: Case) -> list[str]:
     return notes
 
 
+def _quiet(case: Case, room: float) -> bool:
+    """Whether all errors together are as much below what is expected as is wanted, or within so much."""
+    metrics, sqnr = case.metrics, case.tolerance.sqnr
+    return sqnr is None or metrics.sqnr >= sqnr or metrics.nrmse * metrics.rms <= room
+
+
 def ill_conditioned(case: Case) -> Cause | None:
     """The layer makes as much of the rounding of its inputs by itself."""
     floor = None if case.exact or case.metrics.nonfinite_differing else case.floor
@@ -77,7 +83,7 @@ def ill_conditioned(case: Case) -> Cause | None:
         return None
     floor = np.where(np.isfinite(floor), floor, 0.0)
     typical = float(np.sqrt(np.mean(floor**2)))
-    if not typical:
+    if not typical or not _quiet(case, ROOM * typical):
         return None
     for one, other, noise in blocks(case.actual, case.expected, floor):
         with np.errstate(all="ignore"):

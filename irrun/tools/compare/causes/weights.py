@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import math
+from collections.abc import Iterator, Mapping
 from itertools import permutations
 
 import numpy as np
@@ -13,8 +14,10 @@ from irrun.spec.traits import Elementwise, MatrixProduct
 from irrun.tools.compare.blocks import numbers
 from irrun.tools.compare.causes.arrangement import matched
 from irrun.tools.compare.causes.case import Case, Cause, number
+from irrun.tools.compare.causes.changes import HELP, told
 from irrun.tools.compare.causes.replay import gives
 from irrun.tools.compare.metrics import measure
+from irrun.tools.compare.steps import rounded
 
 MAX_WEIGHT = 1 << 22
 MAX_MATRIX = 1 << 26
@@ -31,24 +34,58 @@ MATCHED = 64
 
 
 def other_values(case: Case) -> Cause | None:
-    """The other side's constants are not those of the model."""
+    """The other side's constants are not those of the model: one of them, or all that differ together."""
     inputs = list(case.observed.inputs)
-    for n, theirs in case.context.constants.items():
-        ours = inputs[n] if n < len(inputs) else None
-        if ours is None or (theirs.shape == ours.shape and np.array_equal(theirs, ours)):
-            continue
-        changed = [*inputs]
-        changed[n] = theirs
-        if gives(case, changed):
-            apart = measure(theirs, ours)
-            note = f"{apart.sqnr:.1f} dB" if apart.comparable else f"shape {list(theirs.shape)}, not {list(ours.shape)}"
-            odd = f", {apart.nonfinite_differing:,} NaN or infinite elsewhere" if apart.nonfinite_differing else ""
-            notes = (
-                f"constant {n} differs: {note}, {number(apart.max_abs)} at most{odd}",
-                f"with it our own kernel gives the other side's result; with ours {case.counts} values are wrong",
-            )
-            return Cause("N212", f"the weights differ: input {n}", notes, _WEIGHTS)
+    differing = {
+        n: theirs
+        for n, theirs in case.context.constants.items()
+        if n < len(inputs) and (ours := inputs[n]) is not None and not _same(theirs, ours)
+    }
+    for chosen in [[n] for n in differing] + ([[*differing]] if len(differing) > 1 else []):
+        if gives(case, [differing[n] if n in chosen else array for n, array in enumerate(inputs)]):
+            return _of_values(case, {n: differing[n] for n in chosen})
     return None
+
+
+def _same(theirs: Array, ours: Array) -> bool:
+    return theirs.shape == ours.shape and np.array_equal(theirs, ours, equal_nan=is_number(ours))
+
+
+def _of_values(case: Case, theirs: Mapping[int, Array]) -> Cause:
+    notes = []
+    for n, array in theirs.items():
+        ours = case.observed.inputs[n]
+        assert ours is not None
+        apart = measure(array, ours)
+        note = f"{apart.sqnr:.1f} dB, " if math.isfinite(apart.sqnr) else ""
+        note = note if apart.comparable else f"shape {list(array.shape)}, not {list(ours.shape)}, "
+        odd = f", {apart.nonfinite_differing:,} NaN or infinite elsewhere" if apart.nonfinite_differing else ""
+        notes.append(f"constant {n} differs: {note}{number(apart.max_abs)} at most{odd}{_rounded(array, ours)}")
+    which = "it" if len(theirs) == 1 else "these together"
+    notes.append(f"with {which} our own kernel gives the other side's result; with ours {case.counts} values are wrong")
+    inside = not all(_from_outside(case, n) for n in theirs)
+    changes = [change for change in case.context.changes if change.constant and inside == (change.outside is None)]
+    sentence = f"the weights differ: input{'s' * (len(theirs) > 1)} {', '.join(map(str, theirs))}"
+    outside = next((change.outside for change in changes if change.outside is not None), None)
+    if outside is not None:
+        sentence = f"what comes into the body differs: constant `{outside.name}`"
+    evidence = (*notes, *told([change.text for change in changes]))
+    return Cause("N212", sentence, evidence, HELP if changes else _WEIGHTS, outside)
+
+
+def _from_outside(case: Case, n: int) -> bool:
+    """Whether an input comes into the body of the layer."""
+    value = None if case.observed.layer is None else case.observed.layer.inputs[n]
+    return value is not None and value.layer.type == "Parameter"
+
+
+def _rounded(theirs: Array, ours: Array) -> str:
+    """The narrower type that their values are ours in."""
+    if is_exact(ours) or not is_number(ours) or theirs.shape != ours.shape:
+        return ""
+    names = ("f16", "bf16")
+    name = next((name for name in names if np.array_equal(rounded(ours, name), numbers(theirs), equal_nan=True)), None)
+    return f"; it is ours rounded to {name}" if name else ""
 
 
 def read_otherwise(case: Case) -> Cause | None:

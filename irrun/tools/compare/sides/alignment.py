@@ -63,6 +63,7 @@ class Alignment:
         self._spread()
         self._match("layer name", _own_name)
         self._spread()
+        self._replace()
 
     @property
     def pairs(self) -> dict[str, Pair]:
@@ -145,10 +146,24 @@ class Alignment:
                     pairs = zip(layer.outputs, there.outputs, strict=True)
                     left += [self._add(value, made, "neighbours") for value, made in pairs]
 
-    def _alike(self, mine: Layer, other: Layer) -> bool:
+    def _replace(self) -> None:
+        """Pair what layers of one name make in one shape of the same, whatever their types are."""
+        there = {layer.name: layer for layer in self._theirs}
+        for layer in self._ours:
+            other = there.get(layer.name)
+            if other is None or layer.type == other.type or not layer.inputs or self._counts[layer.name] > 1:
+                continue
+            dims = [[value.port.dims for value in each.outputs] for each in (layer, other)]
+            if dims[0] == dims[1] and self._alike(layer, other, typed=False):
+                for value, made in zip(layer.outputs, other.outputs, strict=True):
+                    self._add(value, made, "layer name")
+
+    def _alike(self, mine: Layer, other: Layer, *, typed: bool = True) -> bool:
         """Whether layers of which nothing is known are of one form, and read nothing that is known to be different."""
         form, outputs = _form(mine), zip(mine.outputs, other.outputs, strict=False)
-        if form != _form(other) or any(value in self._mine or made in self._taken for value, made in outputs):
+        if form[not typed :] != _form(other)[not typed :]:
+            return False
+        if any(value in self._mine or made in self._taken for value, made in outputs):
             return False
         for source, read in zip(mine.inputs, other.inputs, strict=True):
             known = None if source is None else self._mine.get(source)

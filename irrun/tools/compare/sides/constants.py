@@ -6,10 +6,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from irrun.ir.graph import Layer, Model
+from irrun.ir.graph import Layer, Model, Value
 from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.alignment import Pair
+from irrun.tools.compare.sides.tensors import Path, origins
 
 _CHUNK = 1 << 20
 """Elements of constants that are compared at a time."""
@@ -80,3 +81,9 @@ def is_constant(layer: Layer) -> bool:
         seen |= before
         todo += before
     return True
+
+
+def is_constant_in(value: Value, path: Path) -> bool:
+    """Whether a tensor that a layer reads in these bodies is constant, also where it comes into them from outside."""
+    found = [source.layer for source, _ in origins(value, path)]
+    return bool(found) and all(map(is_constant, found))

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span, clipped
+from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -58,6 +59,20 @@ class Runtime:
     precision: str | None
     primitive: str | None = None
     fused: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    """What another model has otherwise, in words.
+
+    `constant` says that it is the value of one, `quantizes` that it rounds to a grid. `outside` is the constant that it
+    is, where that comes into a body from there.
+    """
+
+    text: str
+    constant: bool = False
+    quantizes: bool = False
+    outside: Layer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -146,6 +161,25 @@ class Weighing(Protocol):
 
     def weights(self, steps: Steps, keys: Collection[str]) -> Mapping[str, Mapping[int, Array]]:
         """What the layers of these tensors read of its constants, by the number of the input."""
+        ...
+
+
+@runtime_checkable
+class Changed(Protocol):
+    """A side that is a model of which is known what it has otherwise than ours."""
+
+    def changes(self) -> Mapping[Layer, Sequence[Change]]:
+        """What is otherwise, by the layers of ours that compute with it."""
+        ...
+
+
+@runtime_checkable
+class Alike(Protocol):
+    """A side that irrun computes."""
+
+    @property
+    def rounds_alike(self) -> bool:
+        """Whether kernels and grids are those of our own run, so that rounding tips no number to another step."""
         ...
 
 

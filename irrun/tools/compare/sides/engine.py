@@ -34,6 +34,10 @@ class EngineSide:
     def precision(self) -> str:
         return self._precision if self._precision in ("f16", "bf16", "f64") else "f32"
 
+    @property
+    def rounds_alike(self) -> bool:
+        return self._engine == "reference" and self.precision == "f32"
+
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
         return list(self._computing.outputs(bound(self._model, steps)))
 

@@ -13,9 +13,10 @@ from irrun.run.keys import unique
 from irrun.run.session import Event
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.alignment import Alignment, Pair, number_of
+from irrun.tools.compare.sides.changes import changes_of
 from irrun.tools.compare.sides.computing import Computing
-from irrun.tools.compare.sides.constants import ConstantDifference, constant_differences, is_constant
-from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed, Steps
+from irrun.tools.compare.sides.constants import ConstantDifference, constant_differences, is_constant_in
+from irrun.tools.compare.sides.contract import Change, Observation, Options, Runtime, SideFailed, Steps
 from irrun.tools.compare.sides.matching import fitted, matched
 from irrun.tools.compare.sides.tensors import bound, declared, key_of, keys_of_results, tensors_of, wanted
 
@@ -45,6 +46,7 @@ class IrSide:
         self._computing = Computing(self.name, self.model, options.engine, self._precision, options.threads)
         self._alignment = Alignment(model.graph, self.model.graph)
         self._tried = False
+        self._changes: Mapping[Layer, Sequence[Change]] | None = None
         self._inside: dict[Value, Inner] | None = None
         self._tensors = tensors_of(model.graph)
         self._inputs = _inverse(
@@ -65,9 +67,22 @@ class IrSide:
         """The constants of layers that are the same in both models, but hold something else."""
         return constant_differences(self._ours, self.model, self._alignment.all)
 
+    def changes(self) -> Mapping[Layer, Sequence[Change]]:
+        """What the other model has otherwise, by the layers of ours that compute with it."""
+        if self._changes is None:
+            self._changes = changes_of(self._ours, self.model)
+        return self._changes
+
     @property
     def precision(self) -> str:
         return self._precision if self._precision in ("f16", "bf16", "f64") else "f32"
+
+    @property
+    def rounds_alike(self) -> bool:
+        """Where nothing is quantized otherwise."""
+        changes = (change for listed in self.changes().values() for change in listed)
+        computed_alike = self._options.engine == "reference" and self.precision == "f32"
+        return computed_alike and not any(change.quantizes for change in changes)
 
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
         return [self._named(list(results.values())) for results in self._computing.outputs(self._given(steps))]
@@ -81,8 +96,8 @@ class IrSide:
             key = name(event)
             if key is not None and key in keys and key not in found:
                 values, inputs = event.layer.inputs, event.calculation.inputs
-                read = [n for n, v in enumerate(values) if v is not None and is_constant(v.layer) and n < len(inputs)]
-                found[key] = {n: array.copy() for n in read if (array := inputs[n]) is not None}
+                read = [n for n, v in enumerate(values) if v is not None and is_constant_in(v, event.path)]
+                found[key] = {n: array.copy() for n in read if n < len(inputs) and (array := inputs[n]) is not None}
 
         self._computing.watch(self._given(steps), keep)
         return found

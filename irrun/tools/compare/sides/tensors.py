@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.ir.graph import Graph, Layer, Model, Value
@@ -12,6 +12,9 @@ from irrun.run.inputs import Binding
 from irrun.run.keys import key
 from irrun.spec.attributes import parse_shape
 from irrun.spec.op import Array, Tensor
+
+Path = tuple[tuple[str, str, int], ...]
+"""The bodies that a tensor is made in, as `irrun.Event.path` has them."""
 
 _OTHERS = ("Parameter", "Const", "Result", "Assign")
 """Layers that compute nothing; some files say that those have outputs that end something."""
@@ -72,3 +75,24 @@ def declared(parameter: Layer) -> Tensor:
     except ValueError:  # which validation reports
         shape = None
     return Tensor(parameter.attributes.get("element_type", "dynamic").lower(), shape)
+
+
+def origins(value: Value, path: Path) -> Iterator[tuple[Value, Path]]:
+    """The tensors that a layer reads as a value: those of a Parameter of a body were made elsewhere."""
+    owner = value.layer.graph.owner
+    if value.layer.type != "Parameter" or owner is None or not path:
+        yield value, path
+        return
+    _, name, iteration = path[-1]
+    body = owner.bodies[name]
+    back = [edge.result for edge in body.back_edges if edge.parameter is value.layer]
+    if back and iteration:
+        for result in back:
+            for source in result.inputs[:1]:
+                if source is not None:
+                    yield from origins(source, (*path[:-1], (path[-1][0], name, iteration - 1)))
+        return
+    for port in body.inputs:
+        source = owner.inputs[port.external] if port.internal is value.layer and port.external >= 0 else None
+        if source is not None:
+            yield from origins(source, path[:-1])
