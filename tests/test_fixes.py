@@ -292,6 +292,23 @@ def test_what_reads_a_result_may_be_meant_to_read_what_an_op_makes_of_it(tmp_pat
     assert fixes[:1] == ["let the edge begin at layer 2 `Abs_2` (Abs)"]
 
 
+@pytest.mark.parametrize(("port", "id"), [(0, 1), (1, 0), (2, 3), (3, 2), (2, 4), (4, 3)])
+def test_of_two_ports_with_one_id_the_one_that_stands_elsewhere_gets_its_own_back(port, id, tmp_path):
+    net = Model()
+    parts = [net.parameter(name, "f32", (2, 6)) for name in "xy"]
+    for part in net.layer("Join", parts, [("f32", (2, 2))] * 3):
+        net.result(part)
+    path = net.save(tmp_path)
+    sound = path.read_bytes()
+    place = sound.index(b'type="Join"')
+    old, new = b'<port id="%d"' % port, b'<port id="%d"' % id
+    content = sound[:place] + sound[place:].replace(old, new, 1)
+    assert mended(path, content).content == sound
+    pattern = rb'(from-layer="2" from-port|to-layer="2" to-port)="%d"' % port
+    counted_otherwise = re.sub(pattern, rb'\1="9"', content)
+    assert mended(path, counted_otherwise).content == counted_otherwise
+
+
 def looped(folder: Path) -> tuple[Path, bytes]:
     """An iterator that adds its first input to what it gets from the iteration before, at first its second input."""
     inner = Model()

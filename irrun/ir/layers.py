@@ -228,8 +228,10 @@ def _read_ports(element: Element, layer: Layer, findings: Findings) -> None:
 
 def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) -> list[Port]:
     ports: list[Port] = []
-    ids: set[int] = set()
-    for child in members(element, "port", findings, layer.graph, layer):
+    ids: dict[int, tuple[int, Element]] = {}
+    inputs = layer.element.find("input") if output else None
+    start = len(inputs.children) if inputs else 0
+    for position, child in enumerate(members(element, "port", findings, layer.graph, layer), start):
         given = child.attributes
         known = PORT_ATTRIBUTES if output else INPUT_ATTRIBUTES
         if not given.keys() <= known:
@@ -242,12 +244,13 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
         if "id" in given or not findings.lacks(child, ("id",), layer.graph, layer):
             id = _known(findings.whole(child, "id", layer.graph, layer))
         if id in ids and id != UNKNOWN_ID:
+            first, other = ids[id]
+            wrong = other if id == position != first else child
             message = f"port id {id} is used twice in <{element.tag}>"
-            findings.add(
-                "E204", message, child, "id", layer=layer, help="edges name ports by id, so each needs its own"
-            )
+            help = "edges name ports by id, so each needs its own"
+            findings.add("E204", message, wrong, "id", layer=layer, help=help)
             layer.broken = True
-        ids.add(id)
+        ids.setdefault(id, (position, child))
         written = given.get("precision", "")
         precision = PRECISIONS.get(written.lower())
         if written not in _CANONICAL and (output or "precision" in given):

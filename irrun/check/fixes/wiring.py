@@ -84,7 +84,10 @@ def _fits(layer: Layer, id: int, graph: Graph, *, declared: bool = False) -> boo
 
 
 def port_id(case: Case) -> Iterator[Fix]:
-    """E201, E202, E204: the id that edges name and no port of the layer has; else its position."""
+    """E201, E202, E204: the id that edges name and no port of the layer has; else its position.
+
+    Of two ports with one id it is safe where that is the position: the order of the ports is that of the operands.
+    """
     layer = case.layer
     if layer is None:
         return
@@ -96,7 +99,8 @@ def port_id(case: Case) -> Iterator[Fix]:
     missing = {_number(edge, f"{side}-port") for edge in edges} - known - {UNKNOWN_ID}
     position = next((number for number, port in enumerate(ports) if port.element is case.element), None)
     if len(missing) == 1:
-        yield case.set("id", str(missing.pop()))
+        id = missing.pop()
+        yield case.set("id", str(id), safe=case.diagnostic.code != "E204" or id == position)
     elif not missing and position is not None and position not in inputs | outputs:
         yield case.set("id", str(position))
 
