@@ -8,6 +8,7 @@ from typing import Any
 
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
+from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Diagnostic, Span
 from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
@@ -159,7 +160,10 @@ def _unknown(op: Op, layer: Layer, strange: Sequence[str], missing: Sequence[str
     names = [attr.name for attr in op.attrs]
     free = [name for name in names if name not in layer.attributes]
     close = {
-        name: close_matches(name, missing, likely=True) or close_matches(name, free) or close_matches(name, names)
+        name: close_matches(name, missing, likely=True)
+        or synonyms(name, free)
+        or close_matches(name, free)
+        or close_matches(name, names)
         for name in strange
     }
     return {name: next(iter(found), None) for name, found in close.items()}
