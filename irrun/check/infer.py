@@ -86,6 +86,8 @@ class Inference:
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
     `contradicted` are the places of precisions that ports declare of another type than it is.
+    `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
+    edges, each with the value that it is to begin at, if it is these.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
@@ -108,6 +110,7 @@ class Inference:
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
         self.contradicted: set[Span] = set()
+        self.rewired: dict[Span | None, list[tuple[Element, Value]]] = {}
         self.unbuilt = Unbuilt()
 
     def tensor(self, value: Value | None) -> Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
@@ -149,6 +149,19 @@ def _other_id(case: Case, id: int) -> Iterator[Fix]:
     fitting = [layer for layer in free[:MAX_FREE] if _fits(layer, id, case.graph, declared=True)]
     if len(fitting) == 1 and len(free) <= MAX_FREE:
         yield case.set("id", str(id), element=fitting[0].element)
+
+
+def other_edges(case: Case, edges: Sequence[tuple[Element, Value]]) -> Iterator[Fix]:
+    """W931, W932: edges begin at values that are as the ports declare to which they lead."""
+    edits = [
+        with_attribute(edge, name, str(id))
+        for edge, value in edges
+        for name, id in (("from-layer", value.layer.id), ("from-port", value.port.id))
+        if _number(edge, name) != id
+    ]
+    if edits:
+        title = "exchange the edges" if len(edges) > 1 else f"let the edge begin at layer {edges[0][1].layer}"
+        yield case.fix(title, *edits, safe=False)
 
 
 def second_edge(case: Case) -> Iterator[Fix]:
