@@ -18,7 +18,8 @@ def close_matches(word: str, known: Iterable[str], *, likely: bool = False) -> l
     """The known words that `word` may be meant for, the likeliest first; case and separators make no difference.
 
     A wrong advice is worse than none, so they are near: one of four letters differs at most, and not the first one
-    beside others. Where it is `likely` that one of them is meant, as one is missing, they need only be alike.
+    beside others. Where it is `likely` that one of them is meant, as one is missing, they need only be alike. What
+    stands before `::` says where a name is from.
 
     >>> close_matches("Softmax", ["SoftMax", "LogSoftmax"]), close_matches("padsBegin", ["pads_begin", "pads_end"])
     (['SoftMax'], ['pads_begin'])
@@ -30,7 +31,7 @@ def close_matches(word: str, known: Iterable[str], *, likely: bool = False) -> l
     spelling = {name.lower(): name for name in known}
     if len(word) > _LONGEST or len(spelling) > _MAX_KNOWN:  # comparing takes time, and a file may have many words
         return []
-    meant = word.lower()
+    meant = word.lower().rpartition("::")[2]
     letters = set(meant)
     shared = sorted(spelling, key=lambda name: len(letters.symmetric_difference(name)) + abs(len(name) - len(meant)))
     alike = get_close_matches(meant, shared[:_MAX_COMPARED])

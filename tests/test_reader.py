@@ -5,10 +5,12 @@ import os
 import numpy as np
 import openvino as ov
 import pytest
+from defects.bases import branch
 from ir_builder import Model
 from openvino import opset13
 
 import irrun
+from irrun.check.fixes.application import mended
 from irrun.diagnostics import IRError
 from irrun.ir.reader import read, read_model
 from irrun.ir.structure import topological_order
@@ -524,6 +526,7 @@ OF_ONE_CAUSE = [
     ("E301", LOOP, 'name="x" type="Parameter"', 'name="x" type="Paramter"', "did you mean `Parameter`?"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Reslt"', "did you mean `Result`?"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Output"', "did you mean `Result`?"),
+    ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="opset::Result"', "did you mean `Result`?"),
     ("E201", LOOP, 'name="x" type="Parameter"', 'name="x"', None),
     ("E201", LOOP, 'name="r" type="Result"', 'name="r"', None),
     ("E301", SOUND, 'name="r" type="Result"', 'name="r" type="Resul"', "did you mean `Result`?"),
@@ -547,6 +550,27 @@ def test_what_a_type_or_port_that_is_not_there_leads_to_is_not_reported(code, te
     (found,) = [found for found in told if found.severity == "error" or found.code == "W904"]
     assert found.code == code
     assert help is None or found.help.startswith(help)
+
+
+def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path):
+    path = tmp_path / "model.xml"
+    sound, weights = branch().text, branch().weights
+    path.with_suffix(".bin").write_bytes(weights)
+    for kind in ("body", "port_map"):
+        text = sound.replace(f"then_{kind}", "*").replace(f"else_{kind}", f"then_{kind}").replace("*", f"else_{kind}")
+        path.write_text(text)
+        (found,) = irrun.validate(path).errors
+        assert found.code == "E213"
+        assert_points_at(text, found, "<else_port_map" if kind == "body" else "<then_port_map")
+        assert mended(path, text.encode(), unsafe=True).content == text.encode()
+
+
+def test_a_result_of_a_branch_is_one_output():
+    text = branch().text
+    entry = '<output external_port_id="2" internal_layer_id="3"/>'
+    text = changed(text, (entry, entry + entry.replace('"2"', '"3"')))
+    told = [found.message for found in irrun.validate(text.encode()).errors if found.code == "E214"]
+    assert told == ["layer 3 `then_out` (Result) of the body is mapped twice"]
 
 
 def test_a_port_that_was_deleted_is_told_once():

@@ -7,7 +7,7 @@ from itertools import islice
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
-from irrun.ir.graph import BackEdge, Layer, LayerBody, PortMap
+from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap
 from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
 from irrun.spelling import close_matches
@@ -19,6 +19,8 @@ BRANCHES, LOOPS = {"if"}, {"loop"}
 UNCONNECTED = -1
 PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What an entry of a Loop's port map may be for, by its tag."""
+_ENDS = {"input": "Parameter", "output": "Result"}
+"""The type of the layers of a body that entries of a port map name."""
 
 OF_COUNTS = 2
 """Inputs of a Loop that say how often it runs, the first ones."""
@@ -73,6 +75,27 @@ def is_body(tag: str, layer: Layer) -> bool:
     """Whether an element with this tag is a body of the layer; of a type that is not known any may be."""
     needed = NEEDED_BODIES.get(layer.type.lower())
     return tag in MAP_OF and (needed is None or tag in needed)
+
+
+def maps_exchanged(layer: Layer, findings: Findings) -> bool:
+    """Whether the port maps of two branches fit not these, but the other one each; then that is an error."""
+    pairs = [(layer.element.find(MAP_OF[tag]), body.graph) for tag, body in layer.bodies.items()]
+    if len(pairs) < 2 or any(graph.unsure for _, graph in pairs) or all(_fits(*pair) for pair in pairs):
+        return False
+    (one, graph), (other, other_graph) = pairs
+    if one is None or other is None or not (_fits(one, other_graph) and _fits(other, graph)):
+        return False
+    message = f"<{one.tag}> and <{other.tag}> fit the other body each, and not their own: they seem to be exchanged"
+    help = "exchange the tags of both maps, or of both bodies; which branch is which, the file does not tell"
+    findings.add("E213", message, one, layer=layer, help=help, notes=(Note("the other one", other.span),))
+    return True
+
+
+def _fits(port_map: Element | None, graph: Graph) -> bool:
+    """Whether all entries of a port map name Parameters and Results of a body."""
+    ids = {tag: {str(found.id) for found in graph.layers if found.type == _ENDS[tag]} for tag in _ENDS}
+    entries = port_map.children if port_map is not None else []
+    return all(entry.attributes.get("internal_layer_id", "").strip() in ids.get(entry.tag, ()) for entry in entries)
 
 
 def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> None:
@@ -131,8 +154,7 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     if external < UNCONNECTED:
         message = f"`external_port_id` is {external}, but must be a port number, or -1 for none"
         findings.add("E213", message, element, "external_port_id", layer=layer)
-    type = "Parameter" if element.tag == "input" else "Result"
-    internal = _inside(element, "internal_layer_id", type, "E213", layer, inner, findings)
+    internal = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
     if axis is not None and axis < 0 and element.tag == "input":
         help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
@@ -208,6 +230,13 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
         other = first.setdefault(entry.external, entry)
         if other is not entry and entry.external != UNCONNECTED:
             _report_twice(entry, other, f"output {entry.external}", "external_port_id", layer, findings)
+    if layer.type.lower() in BRANCHES:  # of a loop a result may be several outputs
+        given: dict[Layer, PortMap] = {}
+        for entry in body.outputs:
+            other = given.setdefault(entry.internal, entry)
+            if other is not entry:
+                what = f"layer {entry.internal} of the body"
+                _report_twice(entry, other, what, "internal_layer_id", layer, findings)
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
     if complete and len(rank) == len(layer.outputs):
         _warn_of_numbers(layer, first, rank, findings)
