@@ -19,6 +19,7 @@ from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.lines import Source as Text
+from irrun.ir.runtime import check_layouts_of_results
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
@@ -234,6 +235,7 @@ def _legacy(root: Element) -> list[Element]:
 def _graphs(root: Element, findings: Findings) -> Graph:
     """The graph of the model; those of its bodies hang in its layers."""
     main = _graph(root, None, findings)
+    check_layouts_of_results(main, findings)
     pending = [main]
     while pending:
         graph = pending.pop()
