@@ -225,18 +225,16 @@ def _report_twice(entry: PortMap, first: PortMap, what: str, attribute: str, lay
 def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Findings) -> None:
     """Turn the external ids into output numbers, which are their ranks."""
     first: dict[int, PortMap] = {}
+    given: dict[Layer, PortMap] = {}
+    branch = layer.type.lower() in BRANCHES
     before = len(findings.diagnostics)
     for entry in body.outputs:
         other = first.setdefault(entry.external, entry)
         if other is not entry and entry.external != UNCONNECTED:
             _report_twice(entry, other, f"output {entry.external}", "external_port_id", layer, findings)
-    if layer.type.lower() in BRANCHES:  # of a loop a result may be several outputs
-        given: dict[Layer, PortMap] = {}
-        for entry in body.outputs:
-            other = given.setdefault(entry.internal, entry)
-            if other is not entry:
-                what = f"layer {entry.internal} of the body"
-                _report_twice(entry, other, what, "internal_layer_id", layer, findings)
+        elif branch and (other := given.setdefault(entry.internal, entry)) is not entry:  # of a loop it may be several
+            what = f"layer {entry.internal} of the body"
+            _report_twice(entry, other, what, "internal_layer_id", layer, findings)
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
     if complete and len(rank) == len(layer.outputs):
         _warn_of_numbers(layer, first, rank, findings)
@@ -380,6 +378,10 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
                 help = 'write external_port_id="-1": the counter gets no input, and OpenVINO fails on one of these'
                 message = f"input {entry.external} says how often the loop runs, and is not for the body"
                 findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+            elif tag == "input" and known and entry.axis is not None:
+                message = "the number of the iteration is not sliced, but the entry has an `axis`"
+                help = "delete `axis` and what belongs to it; OpenVINO refuses the model"
+                findings.add("E213", message, entry.element, "axis", layer=layer, help=help)
             elif entry.purpose and not known:
                 help = f"an <{tag}> of a Loop has `{right}` or none; the others have none"
                 message = f"the purpose `{entry.purpose}` means nothing here"
