@@ -7,6 +7,7 @@ import openvino as ov
 import pytest
 from conformance.harness import Case, Const, model_of
 from conformance.test_infrastructure import rows, sliced_loop
+from test_fixes import looped
 
 import irrun
 
@@ -114,6 +115,23 @@ def test_a_parameter_is_to_blame_where_the_ports_fit_what_it_gets():
     number = TEXT.index("<body>")
     text = TEXT[:number] + TEXT[number:].replace('shape="1,2"', 'shape="3,2"', 1)
     assert [(code, place) for code, place, _ in said(text)] == [("W940", 'shape="3,2"')]
+
+
+@pytest.mark.parametrize(("declared", "codes"), [("1,4", []), ("2,4", ["E304"]), ("?,4", []), ("3,4", [])])
+def test_a_body_is_read_by_sizes_that_its_parameters_declare_and_need_not_get(declared, codes, tmp_path):
+    """The Parameter gets [?, 4], and is added to [3, 4]."""
+    path, content = looped(tmp_path)
+    outside, inside = content.split(b"<port_map>")
+    outside = outside.replace(b'shape="1,4"', b'shape="?,4"').replace(b"<dim>1</dim>", b"<dim>-1</dim>")
+    inside = inside.replace(b'shape="1,4"', f'shape="{declared}"'.encode()).replace(b"<dim>1</dim>", b"<dim>-1</dim>")
+    path.write_bytes(outside + b"<port_map>" + inside)
+    assert [found.code for found in irrun.validate(path).diagnostics] == codes
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert codes
+    else:
+        assert not codes
 
 
 def test_outputs_that_have_changed_places_are_not_a_matter_of_axes():

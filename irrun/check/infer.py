@@ -31,7 +31,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
-from irrun.spec.dims import incompatible
+from irrun.spec.dims import Dim, Shape, incompatible
 from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
@@ -84,6 +84,7 @@ class Inference:
     that compute what they can.
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
+    `narrowed` are those with Parameters that may get more than they declare.
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
     `contradicted` are the places of precisions that ports declare of another type than it is.
     `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
@@ -108,6 +109,7 @@ class Inference:
         self.exact = Spent()
         self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
+        self.narrowed: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
         self.contradicted: set[Span] = set()
         self.rewired: dict[Span | None, list[tuple[Element, Value]]] = {}
@@ -163,6 +165,8 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
             if given is not None and node.outputs:
                 if graph.owner and incompatible(node.outputs[0].shape, given.shape):
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
+                elif graph.owner and _narrows(node.outputs[0].shape, given.shape):
+                    inference.narrowed.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
         elif len(inference.diagnostics) > said and inference.unbuilt.holds(layer):
@@ -445,6 +449,12 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
     results = [inference.tensor(value) for value in read]
     inference.latest[graph] = given, results
     return results
+
+
+def _narrows(declared: Shape | None, given: Shape | None) -> bool:
+    """Whether a size is declared that need not be the given one."""
+    pairs = zip(declared or (), given or (), strict=False)
+    return any(isinstance(size, int) and isinstance(other, Dim) for size, other in pairs)
 
 
 def _meet(declared: Tensor, given: Tensor, owner: Layer | None) -> Tensor:

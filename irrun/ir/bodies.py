@@ -3,7 +3,7 @@ read like any other."""
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
@@ -252,7 +252,7 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
         help = 'write external_port_id="-1" for a condition that is no output' if entry.purpose else help
         findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
-    others = [other.outputs for other in layer.bodies.values() if other is not body]
+    others = [other.outputs for other in takewhile(lambda other: other is not body, layer.bodies.values())]
     for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
         if any(value.index not in {entry.external for entry in outputs} for outputs in others):
             continue  # which is reported
