@@ -7,6 +7,8 @@ import openvino as ov
 import pytest
 from conformance.harness import Case, Const, model_of
 from conformance.test_infrastructure import rows, sliced_loop
+from openvino import opset1
+from openvino.op import loop
 from test_fixes import looped
 
 import irrun
@@ -200,3 +202,32 @@ def test_more_iterations_than_slices_are_said_once(tmp_path):
     (tmp_path / "model.xml").write_text(fewer + text[joined:])
     (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
     assert (found.code, found.message[:42]) == ("W949", "`trip_count` is 4, but there are 3 slices:")
+
+
+def powers(initial, matrix):
+    """A Loop that multiplies a row by a matrix three times."""
+    value, factor = opset1.parameter([1, 3], np.float32), opset1.parameter([3, 3], np.float32)
+    results = [
+        opset1.result(opset1.constant(np.array(True))),
+        opset1.result(opset1.matmul(value, factor, False, False)),
+    ]
+    op = loop(opset1.constant(np.int64(3)).output(0), opset1.constant(np.array(True)).output(0))
+    op.set_function(ov.Model(results, [value, factor]))
+    op.set_special_body_ports([-1, 0])
+    op.set_merged_input(value, initial.output(0), results[1].output(0))
+    op.set_invariant_input(factor, matrix.output(0))
+    return [op.get_iter_value(results[1].output(0), -1)]
+
+
+def test_a_back_edge_to_a_parameter_that_declares_another_shape(tmp_path):
+    case = Case("Loop-5", "", powers, [rows(1, 3), rows(3, 3)])
+    path = tmp_path / "model.xml"
+    ov.serialize(model_of(case)[0], path)
+    text = path.read_text()
+    assert irrun.validate(path).diagnostics == []
+    edge = text.index("to-layer=", text.index("<back_edges>"))
+    id = text[edge : edge + 12]
+    other = 'to-layer="1"' if id == 'to-layer="0"' else 'to-layer="0"'
+    path.write_text(text[:edge] + text[edge:].replace(id, other, 1))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message[:35]) == ("W940", "the first iteration gets [3, 3] as ")

@@ -701,7 +701,7 @@ CODES: dict[str, Code] = {
         "OpenVINO reads the body by what it declares and computes it with what it gets; other readers go by the file. "
         "Where the body does not fit together by what it declares, this is error E304. Where the ports outside fit "
         "what the Parameter declares, too, the entry of the port map is told; where a back edge may hand on another "
-        "shape than the first iteration gets, the edge.",
+        "shape than the first iteration gets, or than its Parameter declares, the edge.",
         (
             '<data shape="3,2" .../> of a Parameter that gets slices [1, 2] of [3, 2]',
             '<data shape="1,2" .../>',

@@ -313,6 +313,7 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
 def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
     """Back edges that hand on another shape than the first iteration gets: OpenVINO's TensorIterator has memory for
     that one, and reads beyond what there is or refuses the model; its Loop does so where the number of axes differs.
+    Of a Loop it is told as well where the Parameter declares that it cannot have that shape.
     """
     layer, body = node.layer, node.layer.bodies["body"]
     starts = {
@@ -335,8 +336,6 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
         first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
         if first is None or first.shape is None or then.shape is None or not incompatible(first.shape, then.shape):
             continue
-        if not iterator and len(first.shape) == len(then.shape):
-            continue
         given, handed = shape_text(first.shape), shape_text(then.shape)
         message = f"the first iteration gets {given} as layer {edge.parameter}, the next ones {handed}"
         what = "values of other shapes" if iterator else "values of another rank"
@@ -344,6 +343,12 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             f"OpenVINO cannot hand on {what}: give the result the shape that the Parameter has, or begin with its own"
         )
         code = "E304" if isinstance(rounds, int) else "W940"
+        if not iterator and len(first.shape) == len(then.shape):
+            parameter = inference.nodes.get(edge.parameter)
+            declared = parameter.attrs["shape"] if parameter else None
+            if not incompatible(declared, then.shape):
+                continue
+            code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
         yield Diagnostic(code, message, edge.element.span, layer.label, help)
 
 
