@@ -58,6 +58,29 @@ def _edits(a: str, b: str) -> int:
     return last[-1]
 
 
+def advice(word: str, close: str) -> str:
+    """The question whether a close word is meant, and which characters that may look like its own stand in the other.
+
+    >>> advice("Subtrac\uff54", "Subtract")
+    'did you mean `Subtract`? There is U+FF54 (FULLWIDTH LATIN SMALL LETTER T) in it'
+    """
+    strange = dict.fromkeys(character for character in word if not character.isascii() and character not in close)
+    listed = ", ".join(map(code_point, strange))
+    return f"did you mean `{close}`?" + (f" There is {listed} in it" if listed else "")
+
+
+def code_point(character: str) -> str:
+    """What a character is, which may not be seen or look like another one.
+
+    >>> code_point("\u0430")
+    'U+0430 (CYRILLIC SMALL LETTER A)'
+    """
+    import unicodedata
+
+    name = unicodedata.name(character, "")
+    return f"U+{ord(character):04X}" + (f" ({name})" if name else "")
+
+
 def blank_help(text: str) -> str | None:
     """What to do about blanks behind a number, which are easily overlooked; None where there are none."""
     number = text.strip()

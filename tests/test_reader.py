@@ -483,7 +483,7 @@ def test_a_diagnostic_in_a_body_says_where_the_body_is(tmp_path):
     assert [note.message for note in found.notes] == ["in the body of layer 1 `ti` (TensorIterator)"]
 
 
-@pytest.mark.parametrize("dim", ["?", "", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 1500])
+@pytest.mark.parametrize("dim", ["?", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 1500])
 def test_unreadable_dimension(tmp_path, dim):
     text = changed(SOUND, ("<dim>2</dim>", f"<dim>{dim}</dim>"))
     found = only(tmp_path, text)
@@ -522,10 +522,25 @@ def test_no_result(tmp_path):
     assert only(tmp_path, text).code == "E212"
 
 
+@pytest.mark.parametrize(
+    ("dim", "message", "help"),
+    [
+        ('<dim value="7"/>', "a <dim> is empty", "write <dim>7</dim>: "),
+        ("<dim></dim>", "a <dim> is empty", "a size in digits"),
+        ("<dim>7x</dim>", "`7x` is not a dimension", "a size in digits"),
+    ],
+)
+def test_a_size_that_is_none(tmp_path, dim, message, help):
+    found = only(tmp_path, changed(SOUND, ("<dim>2</dim>", dim)))
+    assert (found.code, found.message) == ("E211", message)
+    assert found.help.startswith(help)
+
+
 OF_ONE_CAUSE = [
     ("E301", LOOP, 'name="x" type="Parameter"', 'name="x" type="Paramter"', "did you mean `Parameter`?"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Reslt"', "did you mean `Result`?"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Output"', "did you mean `Result`?"),
+    ("E301", LOOP, 'type="Subtract"', 'type="Subtr\u0430ct"', "did you mean `Subtract`? There is U+0430 (CYRILLIC"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="opset::Result"', "did you mean `Result`?"),
     ("E201", LOOP, 'name="x" type="Parameter"', 'name="x"', None),
     ("E201", LOOP, 'name="r" type="Result"', 'name="r"', None),

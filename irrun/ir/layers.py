@@ -20,7 +20,7 @@ from irrun.ir.unread import (
 )
 from irrun.ir.xml import Deferred, Element
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
-from irrun.spelling import close_matches
+from irrun.spelling import advice, close_matches
 
 BODY_TAGS = ("body", "then_body", "else_body")
 MAP_TAGS = ("port_map", "then_port_map", "else_port_map", "back_edges")
@@ -130,7 +130,7 @@ def _take_for_meant(layer: Layer, findings: Findings) -> None:
         layer.type = meant
     elif layer.version.startswith("opset") and close_matches(layer.type, words):
         message = f"unknown op `{layer.type}` of {layer.version}"
-        help = f"did you mean `{meant}`?"
+        help = advice(layer.type, meant)
         layer.type = meant
         findings.add("E301", message, layer.element, "type", layer=layer, help=help)
 
@@ -305,7 +305,10 @@ def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:
 def _size(dim: Element, layer: Layer, findings: Findings) -> int:
     if _DIM.fullmatch(dim.text) and int(dim.text) < 2**63:
         return int(dim.text)
-    findings.add("E211", f"`{dim.text}` is not a dimension", dim, layer=layer, help=_DIM_HELP)
+    message = f"`{dim.text}` is not a dimension" if dim.text.strip() else "a <dim> is empty"
+    given = next(iter(dim.attributes.values()), "")
+    help = f"write <dim>{given}</dim>: no attribute of it is read" if _DIM.fullmatch(given) else _DIM_HELP
+    findings.add("E211", message, dim, layer=layer, help=help)
     return -1
 
 
