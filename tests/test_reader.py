@@ -5,7 +5,7 @@ import os
 import numpy as np
 import openvino as ov
 import pytest
-from defects.bases import branch
+from defects.bases import branch, loop
 from ir_builder import Model
 from openvino import opset13
 
@@ -565,6 +565,28 @@ def test_what_a_type_or_port_that_is_not_there_leads_to_is_not_reported(code, te
     (found,) = [found for found in told if found.severity == "error" or found.code == "W904"]
     assert found.code == code
     assert help is None or found.help.startswith(help)
+
+
+def test_a_loop_that_is_called_an_iterator_is_told_at_its_type():
+    text = changed(loop().text, ('type="Loop" version="opset5"', 'type="TensorIterator" version="opset5"'))
+    (found,) = [found for found in irrun.validate(text.encode()).errors if found.code != "E501"]
+    assert (found.code, found.help) == ("E213", 'is type="Loop" meant?')
+    assert_points_at(text, found, 'type="TensorIterator"')
+
+
+def test_a_layer_that_is_pasted_and_connected_to_nothing_is_told_once():
+    text = changed(
+        SOUND, (RESULT, RESULT + SUBTRACT.replace('id="1"', 'id="7"', 1).replace('name="sub"', 'name="two"'))
+    )
+    (found,) = irrun.validate(text.encode()).errors
+    assert (found.code, found.message) == ("E208", "no edge leads to this layer, nor does one begin at it")
+
+
+def test_the_layer_that_no_edge_names_is_told_where_an_edge_names_none():
+    text = changed(SOUND, ('<layer id="0"', '<layer id="9"'))
+    (found,) = irrun.validate(text.encode()).errors
+    assert (found.code, found.message) == ("E205", "there is no layer 0 in the model")
+    assert found.help == "no edge names layer 9 `x` (Parameter): is that the one that is meant?"
 
 
 def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path):

@@ -449,7 +449,8 @@ CODES: dict[str, Code] = {
     "E511": Code(
         "Const that cannot be what its shape and type say",
         "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), "
-        "or are also those of another one, and with what they say something that depends on it cannot be computed. "
+        "or are also those of another one, or its port declares as many elements in another shape, and with what they "
+        "say something that depends on it cannot be computed. "
         "One of the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
         (
             '<data element_type="f16" shape="2" size="8" .../>, added to f32',

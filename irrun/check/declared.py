@@ -29,7 +29,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
     mistaken, blamed = inference.mistaken, inference.blamed
-    doubtful = followers(inference.nodes, inference.weights)
+    doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
     refused = {found.layer for found in inference.diagnostics if found.code == "E303"}
     for node in inference.nodes.values():
         layer = node.layer

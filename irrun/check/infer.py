@@ -17,7 +17,7 @@ from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
-from irrun.check.doubts import doubtful_source
+from irrun.check.doubts import doubtful_source, misshapen_inputs
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
@@ -246,7 +246,8 @@ def _refused(
 ) -> InferredLayer | None:
     """What is known of a layer whose rule has refused it, which is reported: nothing, unless that may be ignored."""
     if found.code not in inference.ignore:
-        if (source := doubtful_source(layer, inference.weights)) is not None:
+        source = doubtful_source(layer, inference.weights) or _misshapen(op, layer, inputs, attrs, inference)
+        if source is not None:
             inference.refuted.setdefault(source, found)
         else:
             inference.report(found)
@@ -257,6 +258,21 @@ def _refused(
     inference.report(as_ignored(found))
     outputs = declared_outputs(layer)
     return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
+
+
+def _misshapen(
+    op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any], inference: Inference
+) -> Layer | None:
+    """The constant without whose shape a layer would break no rule: with the sizes that its port declares."""
+    for number, constant in misshapen_inputs(layer, inference.weights) if not layer.bodies else ():
+        tensor, dims = inputs[number], constant.outputs[0].port.dims
+        declared = None if tensor is None else Tensor(tensor.type, dims)
+        try:
+            op.infer([*inputs[:number], declared, *inputs[number + 1 :]], attrs)
+        except Violation:
+            continue
+        return constant
+    return None
 
 
 def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference) -> None:

@@ -341,6 +341,14 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
         return
     loop = layer.type.lower() in LOOPS
     conditions = [entry for entry in body.outputs if entry.purpose == PURPOSES["output"]]
+    counted = any(entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"] for entry in body.inputs)
+    if not loop and conditions and counted:
+        message = (
+            f"a {layer.type} has neither `{PURPOSES['input']}` nor `{PURPOSES['output']}`, but the port map has both"
+        )
+        help = 'is type="Loop" meant?'
+        findings.add("E213", message, layer.element, "type", layer=layer, help=help)
+        return
     if loop and not conditions and (wrong := next((entry for entry in body.outputs if entry.purpose), None)):
         help = f'write purpose="{PURPOSES["output"]}"; a Loop needs one result that says whether to go on'
         message = f"the purpose `{wrong.purpose}` means nothing here"
