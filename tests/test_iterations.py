@@ -1,5 +1,6 @@
 """Loops whose port maps contradict their bodies or what their ports declare: the entry to blame, and what is said."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -134,6 +135,15 @@ def test_a_body_is_read_by_sizes_that_its_parameters_declare_and_need_not_get(de
         assert codes
     else:
         assert not codes
+
+
+def test_inputs_that_have_changed_places_are_told_once(tmp_path):
+    path, content = looped(tmp_path)
+    ids = re.compile(rb"(?<=external_port_id=.)[01](?=. i)")
+    path.write_bytes(ids.sub(lambda found: b"%d" % (1 - int(found[0])), content))
+    (found,) = irrun.validate(path).warnings
+    assert found.code == "W940"
+    assert found.help.endswith("are the entries of both exchanged?")
 
 
 def test_outputs_that_have_changed_places_are_not_a_matter_of_axes():

@@ -58,8 +58,16 @@ def _mistaken(
     if _errors([graph.owner], inference):
         return
     failure = read_alone(graph, inference.weights)
+    done: set[Layer] = set()
     for layer, (declared, given) in parameters.items():
         message = _gets(declared, given)
+        other = None if failure else _exchanged(layer, parameters)
+        if other is not None:
+            help = f"layer {other} declares the one and gets the other: are the entries of both exchanged?"
+            done.add(other)
+            if layer not in done:
+                yield replace(_at_parameter(layer, message, None), help=help)
+            continue
         slices = None if failure or not sizes else _blamed_slices(layer, declared, inference)
         if slices is not None:
             inference.blamed.add(graph.owner)
@@ -69,6 +77,15 @@ def _mistaken(
         yield _at_parameter(layer, message, failure)
         if failure:
             return
+
+
+def _exchanged(layer: Layer, parameters: dict[Layer, tuple[Tensor, Tensor]]) -> Layer | None:
+    """The Parameter that gets what this one declares, and the other way round."""
+    declared, given = parameters[layer]
+    for other, (wanted, got) in parameters.items():
+        if same_shapes(wanted.shape, given.shape) and same_shapes(declared.shape, got.shape):
+            return other
+    return None
 
 
 def _narrowed(
