@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
 from irrun.records import NamedTuple
+
+MAX_LOOKED_AT = 1000
+"""Inputs of a model that are not as declared: where they are more, that is no matter of single edges."""
 
 _COMPARED = 8
 """Other inputs, of the same shapes, that one is compared with."""
@@ -43,6 +47,9 @@ class Contradiction(NamedTuple):
 
 def said_of_inputs(found: Sequence[Contradiction], inference: Inference) -> Iterator[Diagnostic]:
     """The warnings of inputs that are not as declared: one of two that are exchanged, at the first one."""
+    if len(found) > MAX_LOOKED_AT:
+        yield from chain.from_iterable(each.said for each in found)
+        return
     alike: dict[tuple[Graph, tuple[int, ...], tuple[int, ...]], list[Contradiction]] = {}
     for each in found:
         alike.setdefault((each.layer.graph, each.port.dims, each.source.port.dims), []).append(each)
