@@ -450,7 +450,7 @@ def read_value(
     The zeros have the shape variable_shape; its unknown sizes, or all of it, are 0.
     Constraints:
         C1: variable_id is not empty.
-        C2: variable_shape covers the shape of init_value, with all sizes that it may have.
+        C2: variable_shape covers the shape of init_value.
         C3: variable_type is the element type of init_value; it may be dynamic where there is an init_value.
         C4: the stored value has the type variable_type and a shape that variable_shape covers.
 
@@ -482,7 +482,7 @@ def _(node: Node) -> list[Tensor]:
                 about=["variable_type", "init_value"],
             )
         return [Tensor(type, shape)]
-    if not _relaxes(shape, init.shape):
+    if not _covers(shape, init.shape):
         found, expected = shape_text(init.shape), shape_text(shape)
         node.fail(
             "C2", f"`init_value` is {found}, but `variable_shape` is {expected}", "init_value", about=["variable_shape"]
@@ -492,18 +492,6 @@ def _(node: Node) -> list[Tensor]:
             "C3", f"`init_value` is {init.type}, but `variable_type` is {type}", "init_value", about=["variable_type"]
         )
     return [Tensor(init.type if type == "dynamic" else type, shape)]
-
-
-def _relaxes(declared: Shape | None, shape: Shape | None) -> bool:
-    """Whether all sizes that `shape` may have are ones that `declared` may have."""
-    if declared is None or shape is None or not _covers(declared, shape):
-        return declared is None or shape is None
-    return all(
-        isinstance(a, Dim) and (a.low or 0) <= (low or 0) and (a.high is None or (high is not None and high <= a.high))
-        for a, b in zip(declared, shape, strict=True)
-        if isinstance(b, Dim)
-        for low, high in [(b.low, b.high)]
-    )
 
 
 def _covers(declared: Shape | None, shape: Shape | None) -> bool:

@@ -3,6 +3,7 @@
 import re
 
 import numpy as np
+import openvino as ov
 import pytest
 from command_line import irrun as command
 from ir_builder import Model
@@ -180,3 +181,24 @@ def test_outputs_of_one_layer_that_are_of_other_types(tmp_path):
     assert found.code == "W932"
     assert mended(path, content).content == content
     assert mended(path, content, unsafe=True).content == sound
+
+
+NARROW = [("?,2", "?,2"), ("?,2", "..."), ("1..8,2", "0..8,?"), ("?,2", "1,2"), ("1..9,2", "1..8,2"), ("?,2", "0..8,2")]
+
+
+@pytest.mark.parametrize(("given", "declared"), NARROW)
+def test_a_variable_has_all_sizes_that_its_initial_value_may_have(given, declared, tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", given)
+    state = {"variable_id": "v", "variable_type": "f32", "variable_shape": declared}
+    (kept,) = m.layer("ReadValue", [x], [("f32", ())], "opset6", **state)
+    m.layer("Assign", [kept], [("f32", ())], "opset6", variable_id="v")
+    m.result(kept)
+    path = m.save(tmp_path)
+    errors = [found.code for found in irrun.validate(path).errors]
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert errors == ["E304"]
+    else:
+        assert errors == []

@@ -638,23 +638,6 @@ def test_readvalue_6_c2_shape_that_does_not_cover_the_input():
         read(numbers(1, 2), (3,), {})
 
 
-def test_readvalue_6_c2_shape_that_covers_not_all_sizes_of_the_input():
-    def inferred(declared, size):
-        attrs = {"variable_id": "v", "variable_type": "f32", "variable_shape": (declared, 2)}
-        return OPS["ReadValue-6"].infer([tensor("f32", size, 2)], attrs).outputs[0].shape
-
-    for declared, size in [(fresh(), fresh()), (fresh(1, 8), fresh(2, 8)), (fresh(1, 8), 3)]:
-        assert inferred(declared, size) == (declared, 2)
-    for declared, size in [
-        (1, fresh()),
-        (fresh(1, 8), fresh(1, 9)),
-        (fresh(1, 8), fresh(0, 8)),
-        (fresh(0, 8), fresh()),
-    ]:
-        with pytest.raises(Violation, match=r"`init_value` is .*, but `variable_shape` is"):
-            inferred(declared, size)
-
-
 def test_readvalue_6_c3_type_of_the_input():
     with pytest.raises(Violation, match="`init_value` is f32, but `variable_type` is f16"):
         read(numbers(1), (1,), {}, "f16")
