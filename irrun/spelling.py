@@ -18,7 +18,8 @@ def close_matches(word: str, known: Iterable[str], *, likely: bool = False) -> l
     """The known words that `word` may be meant for, the likeliest first; case and separators make no difference.
 
     A wrong advice is worse than none, so they are near: one of four letters differs at most, and not the first one
-    beside others. Where it is `likely` that one of them is meant, as one is missing, they need only be alike.
+    beside others. Where it is `likely` that one of them is meant, as one is missing, they need only be alike. What
+    stands before `::` says where a name is from.
 
     >>> close_matches("Softmax", ["SoftMax", "LogSoftmax"]), close_matches("padsBegin", ["pads_begin", "pads_end"])
     (['SoftMax'], ['pads_begin'])
@@ -30,7 +31,7 @@ def close_matches(word: str, known: Iterable[str], *, likely: bool = False) -> l
     spelling = {name.lower(): name for name in known}
     if len(word) > _LONGEST or len(spelling) > _MAX_KNOWN:  # comparing takes time, and a file may have many words
         return []
-    meant = word.lower()
+    meant = word.lower().rpartition("::")[2]
     letters = set(meant)
     shared = sorted(spelling, key=lambda name: len(letters.symmetric_difference(name)) + abs(len(name) - len(meant)))
     alike = get_close_matches(meant, shared[:_MAX_COMPARED])
@@ -55,6 +56,29 @@ def _edits(a: str, b: str) -> int:
                 row[j] = min(row[j], before[j - 2] + 1)
         before, last = last, row
     return last[-1]
+
+
+def advice(word: str, close: str) -> str:
+    """The question whether a close word is meant, and which characters that may look like its own stand in the other.
+
+    >>> advice("Subtrac\uff54", "Subtract")
+    'did you mean `Subtract`? There is U+FF54 (FULLWIDTH LATIN SMALL LETTER T) in it'
+    """
+    strange = dict.fromkeys(character for character in word if not character.isascii() and character not in close)
+    listed = ", ".join(map(code_point, strange))
+    return f"did you mean `{close}`?" + (f" There is {listed} in it" if listed else "")
+
+
+def code_point(character: str) -> str:
+    """What a character is, which may not be seen or look like another one.
+
+    >>> code_point("\u0430")
+    'U+0430 (CYRILLIC SMALL LETTER A)'
+    """
+    import unicodedata
+
+    name = unicodedata.name(character, "")
+    return f"U+{ord(character):04X}" + (f" ({name})" if name else "")
 
 
 def blank_help(text: str) -> str | None:

@@ -16,6 +16,7 @@ from irrun.spec import (
     INT,
     INTEGER,
     INTS,
+    MOST_F32,
     NO_NAN,
     NUMERIC,
     Array,
@@ -45,7 +46,7 @@ from ._unlikely import negative_variances
         Input("variance", "T", "[C]"),
     ],
     outputs=[Output("result", "T", "[N, C, *spatial]")],
-    attrs=[Attr("epsilon", FLOAT_NUMBER, least=0, assumed=0.0)],
+    attrs=[Attr("epsilon", FLOAT_NUMBER, least=0, most=MOST_F32, assumed=0.0)],
     traits=[Doubting(negative_variances)],
 )
 def batch_norm_inference_1(

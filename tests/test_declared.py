@@ -1,11 +1,15 @@
 """Shapes that ports declare and layers do not have: where it begins is a warning, what follows from it are infos."""
 
+import re
+
 import numpy as np
+import openvino as ov
 import pytest
 from command_line import irrun as command
 from ir_builder import Model
 
 import irrun
+from irrun.check.fixes.application import mended
 
 
 def written(folder, shape="1,3,8,8", pool="2,2", ends=((1, 3, 8, 8), (1, 3, 4, 4), (1, 3, 16))):
@@ -110,3 +114,91 @@ def test_a_precision_is_wrong_or_misspelt(old, new, codes, tmp_path):
     assert old in text[relu:]
     path.write_text(text[:relu] + text[relu:].replace(old, new, 1))
     assert said(path) == [(code, "ReLU") for code in codes]
+
+
+def connected() -> Model:
+    """A VariadicSplit into parts of two sizes, an Abs and an Add behind the third of them, a Sqrt behind the second."""
+    m = Model()
+    x, one = (m.parameter(name, "f32", shape) for name, shape in (("x", (4, 8)), ("one", (1, 1))))
+    lengths = m.constant(np.array([2, 2, 4]))
+    parts = [("f32", (4, 2)), ("f32", (4, 2)), ("f32", (4, 4))]
+    first, second, third = m.layer("VariadicSplit", [x, m.constant(np.int64(1)), lengths], parts)
+    (absolute,) = m.layer("Abs", [third], [("f32", (4, 4))])
+    (total,) = m.layer("Add", [absolute, one], [("f32", (4, 4))])
+    (root,) = m.layer("Sqrt", [second], [("f32", (4, 2))])
+    for value in (first, total, root):
+        m.result(value)
+    return m
+
+
+REWIRED = [  # where two edges begin, each with where the other one leads; and how many of them change
+    ((4, 5), (5, 0), (4, 4), (7, 0), 2),
+    ((5, 1), (6, 0), (1, 0), (6, 1), 2),
+    ((5, 1), (6, 0), (4, 3), (8, 0), 2),
+    ((4, 5), (5, 0), (4, 3), (8, 0), 1),
+    ((4, 5), (5, 0), (0, 0), (4, 0), 1),
+]
+
+
+@pytest.mark.parametrize(("start", "end", "other_start", "other_end", "count"), REWIRED)
+def test_edges_that_begin_elsewhere_are_one_warning_and_no_port_is_declared_anew(
+    start, end, other_start, other_end, count, tmp_path
+):
+    def edge(start, end):
+        return b'<edge from-layer="%d" from-port="%d" to-layer="%d" to-port="%d"/>' % (*start, *end)
+
+    path = connected().save(tmp_path)
+    sound = path.read_bytes()
+    assert not irrun.validate(path).diagnostics
+    content = sound.replace(edge(start, end), edge(other_start, end))
+    if count == 2:
+        content = content.replace(edge(other_start, other_end), edge(start, other_end))
+    path.write_bytes(content)
+    (found,) = (found for found in irrun.validate(path).warnings if found.code != "W904")
+    assert found.code == "W931"
+    assert ("exchanged" if count == 2 else "output port 5 of layer 4 ") in found.help
+    assert mended(path, content).content == content
+    assert mended(path, content, unsafe=True).content == sound
+
+
+def test_outputs_of_one_layer_that_are_of_other_types(tmp_path):
+    m = Model()
+    data = {"axis": "0", "mode": "max", "sort": "value", "index_element_type": "i32"}
+    values = m.layer(
+        "TopK",
+        [m.parameter("x", "f32", (5,)), m.constant(np.int64(2))],
+        [("f32", (2,)), ("i32", (2,))],
+        "opset3",
+        **data,
+    )
+    for value in values:
+        m.result(value)
+    path = m.save(tmp_path)
+    sound = path.read_bytes()
+    content = re.sub(rb'from-port="([23])"', lambda found: b'from-port="%d"' % (5 - int(found[1])), sound)
+    path.write_bytes(content)
+    (found,) = irrun.validate(path).warnings
+    assert found.code == "W932"
+    assert mended(path, content).content == content
+    assert mended(path, content, unsafe=True).content == sound
+
+
+NARROW = [("?,2", "?,2"), ("?,2", "..."), ("1..8,2", "0..8,?"), ("?,2", "1,2"), ("1..9,2", "1..8,2"), ("?,2", "0..8,2")]
+
+
+@pytest.mark.parametrize(("given", "declared"), NARROW)
+def test_a_variable_has_all_sizes_that_its_initial_value_may_have(given, declared, tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", given)
+    state = {"variable_id": "v", "variable_type": "f32", "variable_shape": declared}
+    (kept,) = m.layer("ReadValue", [x], [("f32", ())], "opset6", **state)
+    m.layer("Assign", [kept], [("f32", ())], "opset6", variable_id="v")
+    m.result(kept)
+    path = m.save(tmp_path)
+    errors = [found.code for found in irrun.validate(path).errors]
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert errors == ["E304"]
+    else:
+        assert errors == []

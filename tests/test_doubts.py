@@ -6,6 +6,7 @@ from ir_builder import Model
 
 import irrun
 from irrun.check.fixes import with_fixes
+from irrun.check.fixes.application import mended
 
 TEXT = """<net name="m" version="11"><layers>
 <layer id="0" name="x" type="Parameter" version="opset1"><data shape="2,3" element_type="f32"/>
@@ -120,3 +121,18 @@ def test_a_constant_that_has_bytes_of_many_is_told_once_with_all_of_them(tmp_pat
     assert [found.layer.id for found in shared] == [25]
     assert f"bytes {offset} to " in shared[0].message
     assert ("more" in shared[0].message) == (count > 8)
+
+
+@pytest.mark.parametrize(("declared", "code"), [((3, 4), "E511"), ((4, 3), "E401")])
+def test_a_shape_that_only_the_constant_says_is_its_error(declared, code, tmp_path):
+    net = Model()
+    x, weights = net.parameter("x", "f32", (2, 3)), net.constant(np.zeros(declared, np.float32))
+    net.result(net.layer("MatMul", [x, weights], [("f32", (2, 4))], transpose_a="false", transpose_b="false")[0])
+    path = net.save(tmp_path)
+    content = path.read_bytes().replace(b'shape="%s"' % ",".join(map(str, declared)).encode(), b'shape="4,3"')
+    path.write_bytes(content)
+    (found,) = [found for found in irrun.validate(path).diagnostics if found.severity != "info"]
+    assert (found.code, found.layer.type) == (code, "Const" if code == "E511" else "MatMul")
+    assert mended(path, content).content == content
+    if code == "E511":
+        assert mended(path, content, unsafe=True).content == content.replace(b'shape="4,3"', b'shape="3,4"')

@@ -1,5 +1,6 @@
 """Loops whose port maps contradict their bodies or what their ports declare: the entry to blame, and what is said."""
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -7,6 +8,9 @@ import openvino as ov
 import pytest
 from conformance.harness import Case, Const, model_of
 from conformance.test_infrastructure import rows, sliced_loop
+from openvino import opset1
+from openvino.op import loop
+from test_fixes import looped
 
 import irrun
 
@@ -116,9 +120,35 @@ def test_a_parameter_is_to_blame_where_the_ports_fit_what_it_gets():
     assert [(code, place) for code, place, _ in said(text)] == [("W940", 'shape="3,2"')]
 
 
+@pytest.mark.parametrize(("declared", "codes"), [("1,4", []), ("2,4", ["E304"]), ("?,4", []), ("3,4", [])])
+def test_a_body_is_read_by_sizes_that_its_parameters_declare_and_need_not_get(declared, codes, tmp_path):
+    """The Parameter gets [?, 4], and is added to [3, 4]."""
+    path, content = looped(tmp_path)
+    outside, inside = content.split(b"<port_map>")
+    outside = outside.replace(b'shape="1,4"', b'shape="?,4"').replace(b"<dim>1</dim>", b"<dim>-1</dim>")
+    inside = inside.replace(b'shape="1,4"', f'shape="{declared}"'.encode()).replace(b"<dim>1</dim>", b"<dim>-1</dim>")
+    path.write_bytes(outside + b"<port_map>" + inside)
+    assert [found.code for found in irrun.validate(path).diagnostics] == codes
+    try:
+        ov.Core().read_model(path)
+    except RuntimeError:
+        assert codes
+    else:
+        assert not codes
+
+
+def test_inputs_that_have_changed_places_are_told_once(tmp_path):
+    path, content = looped(tmp_path)
+    ids = re.compile(rb"(?<=external_port_id=.)[01](?=. i)")
+    path.write_bytes(ids.sub(lambda found: b"%d" % (1 - int(found[0])), content))
+    (found,) = irrun.validate(path).warnings
+    assert found.code == "W940"
+    assert found.help.endswith("are the entries of both exchanged?")
+
+
 def test_outputs_that_have_changed_places_are_not_a_matter_of_axes():
     text = changed((JOINED, JOINED.replace('external_port_id="2"', 'external_port_id="9"')))
-    assert sorted(code for code, _, _ in said(text)) == ["W910", "W931", "W931"]
+    assert sorted(code for code, _, _ in said(text)) == ["W910", "W931"]
 
 
 @pytest.mark.parametrize(
@@ -182,3 +212,32 @@ def test_more_iterations_than_slices_are_said_once(tmp_path):
     (tmp_path / "model.xml").write_text(fewer + text[joined:])
     (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
     assert (found.code, found.message[:42]) == ("W949", "`trip_count` is 4, but there are 3 slices:")
+
+
+def powers(initial, matrix):
+    """A Loop that multiplies a row by a matrix three times."""
+    value, factor = opset1.parameter([1, 3], np.float32), opset1.parameter([3, 3], np.float32)
+    results = [
+        opset1.result(opset1.constant(np.array(True))),
+        opset1.result(opset1.matmul(value, factor, False, False)),
+    ]
+    op = loop(opset1.constant(np.int64(3)).output(0), opset1.constant(np.array(True)).output(0))
+    op.set_function(ov.Model(results, [value, factor]))
+    op.set_special_body_ports([-1, 0])
+    op.set_merged_input(value, initial.output(0), results[1].output(0))
+    op.set_invariant_input(factor, matrix.output(0))
+    return [op.get_iter_value(results[1].output(0), -1)]
+
+
+def test_a_back_edge_to_a_parameter_that_declares_another_shape(tmp_path):
+    case = Case("Loop-5", "", powers, [rows(1, 3), rows(3, 3)])
+    path = tmp_path / "model.xml"
+    ov.serialize(model_of(case)[0], path)
+    text = path.read_text()
+    assert irrun.validate(path).diagnostics == []
+    edge = text.index("to-layer=", text.index("<back_edges>"))
+    id = text[edge : edge + 12]
+    other = 'to-layer="1"' if id == 'to-layer="0"' else 'to-layer="0"'
+    path.write_text(text[:edge] + text[edge:].replace(id, other, 1))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message[:35]) == ("W940", "the first iteration gets [3, 3] as ")

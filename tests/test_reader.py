@@ -5,10 +5,12 @@ import os
 import numpy as np
 import openvino as ov
 import pytest
+from defects.bases import branch, loop
 from ir_builder import Model
 from openvino import opset13
 
 import irrun
+from irrun.check.fixes.application import mended
 from irrun.diagnostics import IRError
 from irrun.ir.reader import read, read_model
 from irrun.ir.structure import topological_order
@@ -481,7 +483,7 @@ def test_a_diagnostic_in_a_body_says_where_the_body_is(tmp_path):
     assert [note.message for note in found.notes] == ["in the body of layer 1 `ti` (TensorIterator)"]
 
 
-@pytest.mark.parametrize("dim", ["?", "", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 1500])
+@pytest.mark.parametrize("dim", ["?", "3x", "-2", "1..3", "1_0", "9223372036854775808", "9" * 1500])
 def test_unreadable_dimension(tmp_path, dim):
     text = changed(SOUND, ("<dim>2</dim>", f"<dim>{dim}</dim>"))
     found = only(tmp_path, text)
@@ -520,10 +522,26 @@ def test_no_result(tmp_path):
     assert only(tmp_path, text).code == "E212"
 
 
+@pytest.mark.parametrize(
+    ("dim", "message", "help"),
+    [
+        ('<dim value="7"/>', "a <dim> is empty", "write <dim>7</dim>: "),
+        ("<dim></dim>", "a <dim> is empty", "a size in digits"),
+        ("<dim>7x</dim>", "`7x` is not a dimension", "a size in digits"),
+    ],
+)
+def test_a_size_that_is_none(tmp_path, dim, message, help):
+    found = only(tmp_path, changed(SOUND, ("<dim>2</dim>", dim)))
+    assert (found.code, found.message) == ("E211", message)
+    assert found.help.startswith(help)
+
+
 OF_ONE_CAUSE = [
     ("E301", LOOP, 'name="x" type="Parameter"', 'name="x" type="Paramter"', "did you mean `Parameter`?"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Reslt"', "did you mean `Result`?"),
     ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="Output"', "did you mean `Result`?"),
+    ("E301", LOOP, 'type="Subtract"', 'type="Subtr\u0430ct"', "did you mean `Subtract`? There is U+0430 (CYRILLIC"),
+    ("E301", LOOP, 'name="r" type="Result"', 'name="r" type="opset::Result"', "did you mean `Result`?"),
     ("E201", LOOP, 'name="x" type="Parameter"', 'name="x"', None),
     ("E201", LOOP, 'name="r" type="Result"', 'name="r"', None),
     ("E301", SOUND, 'name="r" type="Result"', 'name="r" type="Resul"', "did you mean `Result`?"),
@@ -547,6 +565,49 @@ def test_what_a_type_or_port_that_is_not_there_leads_to_is_not_reported(code, te
     (found,) = [found for found in told if found.severity == "error" or found.code == "W904"]
     assert found.code == code
     assert help is None or found.help.startswith(help)
+
+
+def test_a_loop_that_is_called_an_iterator_is_told_at_its_type():
+    text = changed(loop().text, ('type="Loop" version="opset5"', 'type="TensorIterator" version="opset5"'))
+    (found,) = [found for found in irrun.validate(text.encode()).errors if found.code != "E501"]
+    assert (found.code, found.help) == ("E213", 'is type="Loop" meant?')
+    assert_points_at(text, found, 'type="TensorIterator"')
+
+
+def test_a_layer_that_is_pasted_and_connected_to_nothing_is_told_once():
+    text = changed(
+        SOUND, (RESULT, RESULT + SUBTRACT.replace('id="1"', 'id="7"', 1).replace('name="sub"', 'name="two"'))
+    )
+    (found,) = irrun.validate(text.encode()).errors
+    assert (found.code, found.message) == ("E208", "no edge leads to this layer, nor does one begin at it")
+
+
+def test_the_layer_that_no_edge_names_is_told_where_an_edge_names_none():
+    text = changed(SOUND, ('<layer id="0"', '<layer id="9"'))
+    (found,) = irrun.validate(text.encode()).errors
+    assert (found.code, found.message) == ("E205", "there is no layer 0 in the model")
+    assert found.help == "no edge names layer 9 `x` (Parameter): is that the one that is meant?"
+
+
+def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path):
+    path = tmp_path / "model.xml"
+    sound, weights = branch().text, branch().weights
+    path.with_suffix(".bin").write_bytes(weights)
+    for kind in ("body", "port_map"):
+        text = sound.replace(f"then_{kind}", "*").replace(f"else_{kind}", f"then_{kind}").replace("*", f"else_{kind}")
+        path.write_text(text)
+        (found,) = irrun.validate(path).errors
+        assert found.code == "E213"
+        assert_points_at(text, found, "<else_port_map" if kind == "body" else "<then_port_map")
+        assert mended(path, text.encode(), unsafe=True).content == text.encode()
+
+
+def test_a_result_of_a_branch_is_one_output():
+    text = branch().text
+    entry = '<output external_port_id="2" internal_layer_id="3"/>'
+    text = changed(text, (entry, entry + entry.replace('"2"', '"3"')))
+    told = [found.message for found in irrun.validate(text.encode()).errors if found.code == "E214"]
+    assert told == ["layer 3 `then_out` (Result) of the body is mapped twice"]
 
 
 def test_a_port_that_was_deleted_is_told_once():

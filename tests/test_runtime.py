@@ -34,3 +34,23 @@ def test_values_of_the_old_api_are_those_that_openvino_reads(name, value, tmp_pa
         assert [(d.code, d.message) for d in found] == [("E222", f"`{value}` is no value of `{name}`")]
     else:
         assert found == []
+
+
+@pytest.mark.parametrize("layout", ["[N,C]", "[N,...]", "[N,C,H]", "[N]"])
+@pytest.mark.parametrize("layer", ["ReLU", "Abs"])
+def test_a_result_takes_over_the_layout_of_what_it_reads(layer, layout, tmp_path):
+    model = Model()
+    (x,) = model.layer("ReLU", [model.parameter("x", "f32", (2, 3))], [("f32", (2, 3))])
+    model.result(model.layer("Abs", [x], [("f32", (2, 3))])[0])
+    path = model.save(tmp_path)
+    text = path.read_text()
+    place = text.index("</port></output>".replace("><", ">\n<"), text.index(f'type="{layer}"'))
+    info = f'<rt_info><attribute name="layout" version="0" layout="{layout}"/></rt_info>'
+    path.write_text(text[:place] + info + text[place:])
+    found = [each.code for each in irrun.validate(path).diagnostics]
+    try:
+        ov.Core().compile_model(ov.Core().read_model(path), "CPU")
+    except RuntimeError:
+        assert found == ["E222"]
+    else:
+        assert found == []

@@ -8,6 +8,7 @@ from typing import Any
 
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
+from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Diagnostic, Span
 from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
@@ -16,7 +17,7 @@ from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT,
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
-from irrun.spelling import close_matches
+from irrun.spelling import advice, close_matches
 
 _CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
 _CACHE_SIZE = 10_000
@@ -71,7 +72,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             del unknown[typo]
             missing.remove(close)
             message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
-            problems.append(_problem("E306", message, layer, typo, f"did you mean `{close}`?"))
+            problems.append(_problem("E306", message, layer, typo, advice(typo, close)))
             readable = False
     if missing:
         problems += _assume(op, layer, values, missing, misplaced)
@@ -159,7 +160,10 @@ def _unknown(op: Op, layer: Layer, strange: Sequence[str], missing: Sequence[str
     names = [attr.name for attr in op.attrs]
     free = [name for name in names if name not in layer.attributes]
     close = {
-        name: close_matches(name, missing, likely=True) or close_matches(name, free) or close_matches(name, names)
+        name: close_matches(name, missing, likely=True)
+        or synonyms(name, free)
+        or close_matches(name, free)
+        or close_matches(name, names)
         for name in strange
     }
     return {name: next(iter(found), None) for name, found in close.items()}
@@ -183,7 +187,7 @@ def _of_version(op: Op, name: str) -> str | None:
 def _unread(op: Op, layer: Layer, name: str, close: str | None) -> Diagnostic:
     listed = ", ".join(f"`{attr.name}`" for attr in op.attrs)
     known = f"{op.name} has {listed}" if listed else f"{op.name} has none"
-    hint = _of_version(op, name) or (f"did you mean `{close}`?" if close else known)
+    hint = _of_version(op, name) or (advice(name, close) if close else known)
     return _problem("W930", f"{op.name} has no attribute `{name}`; it is ignored", layer, name, hint)
 
 
@@ -303,7 +307,7 @@ def _meant(attr: Attr, text: str) -> str | None:
     else:
         words = attr.kind.words
         close = close_matches(text, words) if len(words) > 1 or attr.kind.cased else []
-    return f"did you mean `{close[0]}`?" if close else None
+    return advice(text, close[0]) if close else None
 
 
 def _advice(op: Op, attr: Attr, text: str) -> str:

@@ -193,8 +193,8 @@ CODES: dict[str, Code] = {
         "wrong entry of a port map",
         "`internal_layer_id` is the id of a Parameter (for <input>) or a Result (for <output>) of the body. "
         "`external_port_id` of an <input> is the position of an input of the layer, from 0 on, not the id of its "
-        "port; outputs are numbered by ascending `external_port_id`, and each output port has one entry. OpenVINO "
-        "fails with `unordered_map::at`, or not at all.",
+        "port; outputs are numbered by ascending `external_port_id`, and each output port has one entry. What counts "
+        "iterations is not sliced. OpenVINO fails with `unordered_map::at`, or not at all.",
         (
             '<input external_port_id="20" internal_layer_id="0"/>',
             '<input external_port_id="2" internal_layer_id="0"/>',
@@ -202,9 +202,9 @@ CODES: dict[str, Code] = {
     ),
     "E214": Code(
         "mapped twice",
-        "An input or output of the layer, or a Parameter of the body, stands in two entries of a port map, or two "
-        "results are to decide whether a Loop goes on. Of two <input> with one `external_port_id` OpenVINO drops the "
-        "second without a word, and what it should have fed has no value.",
+        "An input or output of the layer, a Parameter of the body, or a Result of a branch stands in two entries of a "
+        "port map, or two results are to decide whether a Loop goes on. Of two <input> with one `external_port_id` "
+        "OpenVINO drops the second without a word, and what it should have fed has no value.",
         (
             '<input external_port_id="1" internal_layer_id="0"/> <input external_port_id="1" internal_layer_id="3"/>',
             '<input external_port_id="1" internal_layer_id="0"/> <input external_port_id="2" internal_layer_id="3"/>',
@@ -449,7 +449,8 @@ CODES: dict[str, Code] = {
     "E511": Code(
         "Const that cannot be what its shape and type say",
         "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), "
-        "or are also those of another one, and with what they say something that depends on it cannot be computed. "
+        "or are also those of another one, or its port declares as many elements in another shape, and with what they "
+        "say something that depends on it cannot be computed. "
         "One of the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
         (
             '<data element_type="f16" shape="2" size="8" .../>, added to f32',
@@ -642,15 +643,16 @@ CODES: dict[str, Code] = {
     ),
     "W930": Code(
         "unknown attribute",
-        "The op has no attribute of this name, so nothing reads it: it may be misspelt, or belong to another version "
-        "of the op. Ports, edges and entries of port maps have a few attributes each, too. Names are case-sensitive.",
+        "The op has no attribute of this name, so nothing reads it: it may be misspelt, named as elsewhere, or belong "
+        "to another version of the op. Ports, edges and entries of port maps have a few attributes each, too. Names "
+        "are case-sensitive.",
         ('<data stride="2,2" .../> of a Convolution', '<data strides="2,2" .../>'),
     ),
     "W931": Code(
         "declared shape contradicts inference",
         "The dimensions of the port cannot be those of the tensor that flows there; none at all are those of a "
         "scalar. OpenVINO ignores them and infers the shape anew, but people and other tools believe the file. Often "
-        "a layer was edited and those behind it were not.",
+        "a layer was edited and those behind it were not; where two edges seem to be exchanged, that is said.",
         ("a port of [1, 10] behind a MatMul that gives [1, 12]", "a port of [1, 12]"),
         by_place=True,
     ),
@@ -701,7 +703,7 @@ CODES: dict[str, Code] = {
         "OpenVINO reads the body by what it declares and computes it with what it gets; other readers go by the file. "
         "Where the body does not fit together by what it declares, this is error E304. Where the ports outside fit "
         "what the Parameter declares, too, the entry of the port map is told; where a back edge may hand on another "
-        "shape than the first iteration gets, the edge.",
+        "shape than the first iteration gets, or than its Parameter declares, the edge.",
         (
             '<data shape="3,2" .../> of a Parameter that gets slices [1, 2] of [3, 2]',
             '<data shape="1,2" .../>',

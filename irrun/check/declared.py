@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Container, Iterator, Mapping, Sequence
+from dataclasses import replace
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
+from irrun.check.rewiring import Contradiction, said_of_inputs
 from irrun.diagnostics import Diagnostic, LayerName, Note
 from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
@@ -25,36 +27,16 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
+    odd: list[Contradiction] = []
     mistaken, blamed = inference.mistaken, inference.blamed
-    doubtful = followers(inference.nodes, inference.weights)
+    doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
     refused = {found.layer for found in inference.diagnostics if found.code == "E303"}
     for node in inference.nodes.values():
         layer = node.layer
         if layer in doubtful:  # whose cause is reported
             continue
         sized = sizes and not (mistaken and layer.graph in mistaken)
-        outputs: Sequence[Tensor] = node.outputs
-        if not node.op.outputs or len(layer.outputs) > len(outputs):  # which is reported, or was left by old converters
-            outputs = ()
-        for value, tensor in zip(layer.outputs, outputs, strict=False):
-            port = value.port
-            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference, refused)):
-                code = "W932" if value.consumers or not value.index else "I902"
-                for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
-                    origin = others[value] = _origin(node, value, inference, others)
-                    yield found if origin is layer else _following(found, origin)
-            if port.dims:
-                pair = id(port.dims), id(tensor.shape)
-                if pair in fitting:
-                    continue
-                if not contradicts(port.dims, tensor):
-                    fitting.add(pair)
-                elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
-                    origin = others[value] = _origin(node, value, inference, others)
-                    found = _other_shape(node, port, tensor, f"output {value.index}")
-                    yield found if origin is layer else _following(found, origin)
-            elif tensor.shape and (tensor.static or not node.op.inputs) and node.attrs.get("shape", ()) is not None:
-                silent.append((node, port, tensor, f"output {value.index}"))
+        wanted: dict[int, Port] = {}
         for index, (port, source) in enumerate(zip(layer.input_ports, layer.inputs, strict=False)):
             if source is None:
                 continue
@@ -62,13 +44,42 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if port.dims == declared.dims and port.precision == declared.precision:  # which is reported there
                 continue
             known = inference.tensor(source)
+            said: list[Diagnostic] = []
             if port.precision != declared.precision:
-                yield from _compare_types(node, port, known, f"input {index}", inference)
+                said += _compare_types(node, port, known, f"input {index}", inference)
             if port.dims and port.dims != declared.dims:
                 if sized and contradicts(port.dims, known):
-                    yield _other_shape(node, port, known, f"input {index}")
+                    said.append(_other_shape(node, port, known, f"input {index}"))
             elif port.precision and declared.dims and known.shape and not port.dims:
                 silent.append((node, port, known, f"input {index}"))
+            if said:
+                odd.append(Contradiction(layer, index, source, said))
+                wanted[index] = port
+        outputs: Sequence[Tensor] = node.outputs
+        if not node.op.outputs or len(layer.outputs) > len(outputs):  # which is reported, or was left by old converters
+            outputs = ()
+        other: list[tuple[Port, Tensor, Diagnostic]] = []
+        for value, tensor in zip(layer.outputs, outputs, strict=False):
+            port = value.port
+            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference, refused)):
+                code = "W932" if value.consumers or not value.index else "I902"
+                for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
+                    other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
+            if port.dims:
+                pair = id(port.dims), id(tensor.shape)
+                if pair in fitting:
+                    continue
+                if not contradicts(port.dims, tensor):
+                    fitting.add(pair)
+                elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
+                    found = _other_shape(node, port, tensor, f"output {value.index}")
+                    other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
+            elif tensor.shape and (tensor.static or not node.op.inputs) and node.attrs.get("shape", ()) is not None:
+                silent.append((node, port, tensor, f"output {value.index}"))
+        if other:
+            yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
+    if odd:
+        yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
         for node, port, tensor, where in silent:  # in a file whose ports say sizes, one without is one of a scalar
             if not port.element.children and node.layer.graph not in mistaken:
@@ -76,35 +87,77 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 
 
-def _origin(node: InferredLayer, value: Value, inference: Inference, others: Mapping[Value, Layer]) -> Layer:
-    """Where it begins that an output is not as declared: in a layer before, if it would be so for inputs that are."""
+def _exchanged(found: Sequence[tuple[Port, Tensor, Diagnostic]], inference: Inference) -> Iterator[Diagnostic]:
+    """The warnings of outputs that bodies give: one of two, each of which is what the other one declares."""
+    left = list(found)
+    while left:
+        port, tensor, said = left.pop(0)
+        mirrored = next((each for each in left if _is(each[0], tensor) and _is(port, each[1])), None)
+        if mirrored is not None:
+            left = [each for each in left if each[0] not in (port, mirrored[0])]
+            inference.rewired[said.span] = []
+            notes = (Note(f"the other way round: {mirrored[2].message}", mirrored[0].element.span),)
+            help = f"the `external_port_id`s of their entries seem to be exchanged; {_HELP}"
+            said = replace(said, help=help, notes=notes)
+        yield said
+
+
+def _is(port: Port, tensor: Tensor) -> bool:
+    return port.precision == tensor.type and not contradicts(port.dims, tensor)
+
+
+def _said_of(
+    node: InferredLayer,
+    value: Value,
+    found: Diagnostic,
+    inference: Inference,
+    others: dict[Value, Layer],
+    wanted: Mapping[int, Port],
+) -> Diagnostic:
+    """What is said of an output that is not as declared, which is written down in `others`."""
+    origin = _origin(node, value, inference, others, wanted)
+    others[value] = origin or node.layer
+    return found if origin is None else _following(found, origin)
+
+
+def _origin(
+    node: InferredLayer,
+    value: Value,
+    inference: Inference,
+    others: Mapping[Value, Layer],
+    wanted: Mapping[int, Port],
+) -> Layer | None:
+    """Where it begins that an output is not as declared: a layer before, or this one where it reads, if it would be so
+    for inputs that are; None if it begins at the output."""
     layer = node.layer
     changed = [source for source in layer.inputs if source is not None and source in others]
-    if not changed or layer.bodies:
-        return layer
-    inputs = [None if source is None else _as_declared(source, inference, others) for source in layer.inputs]
+    if not (changed or wanted) or layer.bodies:
+        return None
+    inputs: list[Tensor | None] = []
+    for index, source in enumerate(layer.inputs):
+        port = wanted.get(index, source.port if source in others else None) if source is not None else None
+        known = None if source is None else inference.tensor(source)
+        inputs.append(known if port is None or known is None else _as_declared(known, port))
     try:
         outputs = node.op.infer(inputs, node.attrs).outputs
     except Violation:
-        return layer
+        return None
     if value.index >= len(outputs):
-        return layer
+        return None
     port, expected = value.port, outputs[value.index]
     follows = port.precision in (None, expected.type) and not (port.dims and contradicts(port.dims, expected))
-    return others[changed[0]] if follows else layer
+    return (others[changed[0]] if changed else layer) if follows else None
 
 
-def _as_declared(source: Value, inference: Inference, others: Mapping[Value, Layer]) -> Tensor:
-    """What is known of a tensor, or declared if that is something else."""
-    known, port = inference.tensor(source), source.port
-    if source not in others:
-        return known
+def _as_declared(known: Tensor, port: Port) -> Tensor:
+    """What is known of a tensor where it is as a port declares."""
     shape = tuple(fresh() if size == -1 else size for size in port.dims) if port.dims else known.shape
     return Tensor(port.precision or known.type, shape)
 
 
 def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:
-    message = f"{diagnostic.message}, which follows from layer {origin}"
+    cause = f"layer {origin}" if origin.label != diagnostic.layer else "what the layer reads"
+    message = f"{diagnostic.message}, which follows from {cause}"
     note = Note("there it begins that ports and layers contradict", origin.span)
     return Diagnostic("I903", message, diagnostic.span, diagnostic.layer, notes=(note,))
 

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections import deque
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
+from irrun.ir.xml import attribute_span
 
 DOUBTS = ("W905", "W909")
 """What is said of such a constant as long as all that reads it can do with it."""
@@ -43,24 +45,43 @@ def _contradicts_itself(constant: Layer, weights: Weights) -> bool:
     return port.precision not in (None, blob.element_type) or bool(port.dims and port.dims != blob.shape)
 
 
-def followers(layers: Iterable[Layer], weights: Weights) -> set[Layer]:
-    """Doubtful constants and all that depends on them, of layers that come behind those which they read."""
+def misshapen_inputs(layer: Layer, weights: Weights) -> Iterator[tuple[int, Layer]]:
+    """The constants that a layer reads whose ports declare as many elements, but other sizes, and where it does so."""
+    for number, value in enumerate(layer.inputs):
+        if value is None or value.layer.type != "Const" or (blob := weights.checked(value.layer)) is None:
+            continue
+        dims = value.port.dims
+        if dims and dims != blob.shape and math.prod(dims) == math.prod(blob.shape):
+            yield number, value.layer
+
+
+def followers(layers: Iterable[Layer], constants: Collection[Layer]) -> set[Layer]:
+    """Constants and all that depends on them, of layers that come behind those which they read."""
     found: set[Layer] = set()
-    if weights.doubtful:
+    if constants:
         for layer in layers:
-            if layer in weights.doubtful or any(value is not None and value.layer in found for value in layer.inputs):
+            if layer in constants or any(value is not None and value.layer in found for value in layer.inputs):
                 found.add(layer)
     return found
 
 
 def refuted(problems: Iterable[Diagnostic], mistaken: Mapping[Layer, Diagnostic], weights: Weights) -> list[Diagnostic]:
     """The problems, with doubts of constants as errors where something cannot be computed with them."""
-    causes = {weights.doubtful[constant].label: found for constant, found in reversed([*mistaken.items()])}
+    own = [constant for constant in mistaken if constant not in weights.doubtful]
+    told_of = {constant: weights.doubtful.get(constant, constant).label for constant in mistaken}
+    causes = {told_of[constant]: found for constant, found in reversed([*mistaken.items()])}
+    problems = [*problems, *(_contradiction(constant) for constant in own)]
     told = [
         _as_error(problem, causes.pop(problem.layer)) if problem.code in DOUBTS and problem.layer in causes else problem
         for problem in problems
     ]
     return [*told, *causes.values()]  # of models that were read before, doubts are not reported again
+
+
+def _contradiction(constant: Layer) -> Diagnostic:
+    port = constant.outputs[0].port
+    message = f"the shape is [{constant.attributes['shape']}], but the port declares {list(port.dims)}"
+    return Diagnostic(DOUBTS[0], message, attribute_span(constant.data or constant.element, "shape"), constant.label)
 
 
 def _as_error(doubt: Diagnostic, found: Diagnostic) -> Diagnostic:

@@ -17,7 +17,7 @@ from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
-from irrun.check.doubts import doubtful_source
+from irrun.check.doubts import doubtful_source, misshapen_inputs
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
@@ -31,7 +31,7 @@ from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
 from irrun.spec.body import Body, BodyInput, BodyOutput
-from irrun.spec.dims import incompatible
+from irrun.spec.dims import Dim, Shape, incompatible
 from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
@@ -84,8 +84,11 @@ class Inference:
     that compute what they can.
 
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
+    `narrowed` are those with Parameters that may get more than they declare.
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
     `contradicted` are the places of precisions that ports declare of another type than it is.
+    `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
+    edges, each with the value that it is to begin at, if it is these.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `ops` are those of types and versions of which there is nothing to report.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
@@ -106,8 +109,10 @@ class Inference:
         self.exact = Spent()
         self.refuted: dict[Layer, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
+        self.narrowed: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
         self.contradicted: set[Span] = set()
+        self.rewired: dict[Span | None, list[tuple[Element, Value]]] = {}
         self.unbuilt = Unbuilt()
 
     def tensor(self, value: Value | None) -> Tensor:
@@ -160,6 +165,8 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
             if given is not None and node.outputs:
                 if graph.owner and incompatible(node.outputs[0].shape, given.shape):
                     inference.mistaken.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
+                elif graph.owner and _narrows(node.outputs[0].shape, given.shape):
+                    inference.narrowed.setdefault(graph, {}).setdefault(layer, (node.outputs[0], given))
                 node.outputs = [_meet(node.outputs[0], given, graph.owner)]
             inference.nodes[layer] = node
         elif len(inference.diagnostics) > said and inference.unbuilt.holds(layer):
@@ -239,7 +246,8 @@ def _refused(
 ) -> InferredLayer | None:
     """What is known of a layer whose rule has refused it, which is reported: nothing, unless that may be ignored."""
     if found.code not in inference.ignore:
-        if (source := doubtful_source(layer, inference.weights)) is not None:
+        source = doubtful_source(layer, inference.weights) or _misshapen(op, layer, inputs, attrs, inference)
+        if source is not None:
             inference.refuted.setdefault(source, found)
         else:
             inference.report(found)
@@ -250,6 +258,21 @@ def _refused(
     inference.report(as_ignored(found))
     outputs = declared_outputs(layer)
     return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
+
+
+def _misshapen(
+    op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any], inference: Inference
+) -> Layer | None:
+    """The constant without whose shape a layer would break no rule: with the sizes that its port declares."""
+    for number, constant in misshapen_inputs(layer, inference.weights) if not layer.bodies else ():
+        tensor, dims = inputs[number], constant.outputs[0].port.dims
+        declared = None if tensor is None else Tensor(tensor.type, dims)
+        try:
+            op.infer([*inputs[:number], declared, *inputs[number + 1 :]], attrs)
+        except Violation:
+            continue
+        return constant
+    return None
 
 
 def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference) -> None:
@@ -442,6 +465,12 @@ def infer_body(graph: Graph, inference: Inference, tensors: Sequence[Tensor]) ->
     results = [inference.tensor(value) for value in read]
     inference.latest[graph] = given, results
     return results
+
+
+def _narrows(declared: Shape | None, given: Shape | None) -> bool:
+    """Whether a size is declared that need not be the given one."""
+    pairs = zip(declared or (), given or (), strict=False)
+    return any(isinstance(size, int) and isinstance(other, Dim) for size, other in pairs)
 
 
 def _meet(declared: Tensor, given: Tensor, owner: Layer | None) -> Tensor:

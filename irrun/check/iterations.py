@@ -23,6 +23,9 @@ def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagno
     """What is wrong with the bodies of a model beyond single layers; without `sizes` ports say nothing about it."""
     for graph, parameters in inference.mistaken.items():
         yield from _mistaken(graph, parameters, inference, sizes=sizes)
+    for graph, parameters in inference.narrowed.items():
+        if graph not in inference.mistaken:
+            yield from _narrowed(graph, parameters, inference)
     for node in [node for node in inference.nodes.values() if node.layer.bodies]:
         if "bodies" not in node.op.context:
             for body in node.layer.bodies.values():
@@ -45,33 +48,75 @@ def _mistaken(
     An error inside it says it all, unless it is slices that give Parameters what the body fails with.
     """
     assert graph.owner is not None
-    labels = {layer.label for layer in graph.layers}
-    inside = [found for found in inference.diagnostics if found.layer in labels and found.severity == "error"]
+    inside = _errors(graph.layers, inference)
     if inside:
         blamed = list(_failing_slices(parameters, graph.owner, inside[0], inference))
         if blamed and read_alone(graph, inference.weights) is None:
             inference.diagnostics = [found for found in inference.diagnostics if found not in inside]
             yield from blamed
         return
-    if any(found.layer == graph.owner.label and found.severity == "error" for found in inference.diagnostics):
+    if _errors([graph.owner], inference):
         return
     failure = read_alone(graph, inference.weights)
+    done: set[Layer] = set()
     for layer, (declared, given) in parameters.items():
-        message = f"the Parameter declares {shape_text(declared.shape)}, but gets {shape_text(given.shape)}"
+        message = _gets(declared, given)
+        other = None if failure else _exchanged(layer, parameters)
+        if other is not None:
+            help = f"layer {other} declares the one and gets the other: are the entries of both exchanged?"
+            done.add(other)
+            if layer not in done:
+                yield replace(_at_parameter(layer, message, None), help=help)
+            continue
         slices = None if failure or not sizes else _blamed_slices(layer, declared, inference)
         if slices is not None:
             inference.blamed.add(graph.owner)
             if not _is_reported(slices[0]):
                 yield _of_slices(*slices, message, graph.owner)
             continue
-        help = "write the shape that it gets; OpenVINO takes that in a run, other readers go by the file"
-        if failure is not None:
-            help = failing_alone(failure)
-        span = attribute_span(layer.data or layer.element, "shape")
-        notes = (Note(f"in the {graph.element.tag} of layer {graph.owner}", graph.owner.span),)
-        yield Diagnostic("E304" if failure else "W940", message, span, layer.label, help, notes)
+        yield _at_parameter(layer, message, failure)
         if failure:
             return
+
+
+def _exchanged(layer: Layer, parameters: dict[Layer, tuple[Tensor, Tensor]]) -> Layer | None:
+    """The Parameter that gets what this one declares, and the other way round."""
+    declared, given = parameters[layer]
+    for other, (wanted, got) in parameters.items():
+        if same_shapes(wanted.shape, given.shape) and same_shapes(declared.shape, got.shape):
+            return other
+    return None
+
+
+def _narrowed(
+    graph: Graph, parameters: dict[Layer, tuple[Tensor, Tensor]], inference: Inference
+) -> Iterator[Diagnostic]:
+    """An error of a body that OpenVINO cannot read by what its Parameters declare, which may be what they get."""
+    if graph.owner is None or _errors([*graph.layers, graph.owner], inference):
+        return
+    failure = read_alone(graph, inference.weights)
+    if failure is not None:
+        layer, (declared, given) = next(iter(parameters.items()))
+        yield _at_parameter(layer, _gets(declared, given), failure)
+
+
+def _gets(declared: Tensor, given: Tensor) -> str:
+    return f"the Parameter declares {shape_text(declared.shape)}, but gets {shape_text(given.shape)}"
+
+
+def _errors(layers: Sequence[Layer], inference: Inference) -> list[Diagnostic]:
+    labels = {layer.label for layer in layers}
+    return [found for found in inference.diagnostics if found.layer in labels and found.severity == "error"]
+
+
+def _at_parameter(layer: Layer, message: str, failure: Diagnostic | None) -> Diagnostic:
+    """What is said of a Parameter of a body that gets another shape than it declares."""
+    body, owner = layer.graph.element.tag, layer.graph.owner
+    help = "write the shape that it gets; OpenVINO takes that in a run, other readers go by the file"
+    help = help if failure is None else failing_alone(failure)
+    notes = (Note(f"in the {body} of layer {owner}", owner.span if owner else None),)
+    span = attribute_span(layer.data or layer.element, "shape")
+    return Diagnostic("W940" if failure is None else "E304", message, span, layer.label, help, notes)
 
 
 def _failing_slices(
@@ -83,8 +128,7 @@ def _failing_slices(
         if slices is None:
             continue
         entry, found = slices
-        gets = f"the Parameter declares {shape_text(declared.shape)}, but gets {shape_text(given.shape)}"
-        message = f"{gets}: {found.message}"
+        message = f"{_gets(declared, given)}: {found.message}"
         fails = Note(f"with that, layer {failure.layer} fails: {failure.message}", failure.span)
         error = _at_entry("E304", message, entry, found.attribute, owner, found.help)
         yield replace(error, notes=(fails, *failure.notes))
@@ -286,6 +330,7 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
 def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
     """Back edges that hand on another shape than the first iteration gets: OpenVINO's TensorIterator has memory for
     that one, and reads beyond what there is or refuses the model; its Loop does so where the number of axes differs.
+    Of a Loop it is told as well where the Parameter declares that it cannot have that shape.
     """
     layer, body = node.layer, node.layer.bodies["body"]
     starts = {
@@ -308,8 +353,6 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
         first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
         if first is None or first.shape is None or then.shape is None or not incompatible(first.shape, then.shape):
             continue
-        if not iterator and len(first.shape) == len(then.shape):
-            continue
         given, handed = shape_text(first.shape), shape_text(then.shape)
         message = f"the first iteration gets {given} as layer {edge.parameter}, the next ones {handed}"
         what = "values of other shapes" if iterator else "values of another rank"
@@ -317,6 +360,12 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             f"OpenVINO cannot hand on {what}: give the result the shape that the Parameter has, or begin with its own"
         )
         code = "E304" if isinstance(rounds, int) else "W940"
+        if not iterator and len(first.shape) == len(then.shape):
+            parameter = inference.nodes.get(edge.parameter)
+            declared = parameter.attrs["shape"] if parameter else None
+            if not incompatible(declared, then.shape):
+                continue
+            code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
         yield Diagnostic(code, message, edge.element.span, layer.label, help)
 
 

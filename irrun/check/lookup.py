@@ -11,7 +11,7 @@ from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_span
 from irrun.spec.op import OPSETS, Op
 from irrun.spec.registry import SPELLINGS, opset_number, registry
-from irrun.spelling import close_matches
+from irrun.spelling import advice, close_matches
 
 PLUGIN_OPSETS = {
     "ie_internal_opset": "fused and internal ops of a plugin",
@@ -59,7 +59,7 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
     else:
         name, message = "type", f"unknown op `{layer.type}` of {layer.version}"
         close = close_matches(layer.type, known.types())
-        hint = f"did you mean `{close[0]}`?" if close else "a custom op can be declared in a module given with --ops"
+        hint = advice(layer.type, close[0]) if close else "a custom op can be declared in a module given with --ops"
     return None, Diagnostic("E301", message, attribute_span(layer.element, name), layer.label, hint)
 
 

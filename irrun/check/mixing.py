@@ -15,7 +15,7 @@ MAX_NAMED = 5
 
 def mixed_types(inference: Inference) -> Iterator[Diagnostic]:
     """One warning for a model that has such layers, at the first one: a converter writes many, for one reason."""
-    doubtful = followers(inference.nodes, inference.weights)
+    doubtful = followers(inference.nodes, inference.weights.doubtful.keys())
     mixing = (
         node
         for node in inference.nodes.values()

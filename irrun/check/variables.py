@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Graph
+from irrun.ir.xml import attribute_span
 from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
@@ -26,6 +27,7 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
         if node.layer.type == "Assign":
             stored.append((node, name))
             continue
+        yield from _narrower(node, name, inference)
         first = read.setdefault((node.layer.graph, name), node)
         if not inference.unbuilt.holds(node.layer):
             built.add((node.layer.graph, name))
@@ -48,6 +50,27 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             yield Diagnostic("E219", message, node.layer.span, node.layer.label, help, notes)
         elif reader is not None:
             yield from _misfit(node, reader, name, inference)
+
+
+def _narrower(node: InferredLayer, name: str, inference: Inference) -> Iterator[Diagnostic]:
+    """An error where a variable cannot have all sizes that its initial value may have, as OpenVINO demands."""
+    given = inference.tensor(node.layer.inputs[0]).shape if node.layer.inputs else None
+    declared = node.attrs.get("variable_shape")
+    if declared is None or given is None or all(itertools.starmap(_holds, zip(declared, given, strict=False))):
+        return
+    message = f"`init_value` is {shape_text(given)}, but variable `{name}` is declared as {shape_text(declared)}"
+    help = "write a `variable_shape` that leaves open what the initial value does; OpenVINO refuses the model"
+    span = attribute_span(node.layer.data or node.layer.element, "variable_shape")
+    yield Diagnostic("E304", message, span, node.layer.label, help)
+
+
+def _holds(declared: Size, given: Size) -> bool:
+    """Whether a size that is declared may be each one that may be given."""
+    if isinstance(given, int):  # which the rule of the op has looked at
+        return True
+    low, high = (declared, declared) if isinstance(declared, int) else (declared.low, declared.high)
+    above = low is None or low <= (given.low or 0)
+    return above and (high is None or (given.high is not None and given.high <= high))
 
 
 def _twice(node: InferredLayer, first: InferredLayer, name: str) -> Iterator[Diagnostic]:

@@ -3,11 +3,11 @@ read like any other."""
 
 from __future__ import annotations
 
-from itertools import islice
+from itertools import islice, takewhile
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings
-from irrun.ir.graph import BackEdge, Layer, LayerBody, PortMap
+from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap
 from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
 from irrun.spelling import close_matches
@@ -19,6 +19,8 @@ BRANCHES, LOOPS = {"if"}, {"loop"}
 UNCONNECTED = -1
 PURPOSES = {"input": "current_iteration", "output": "execution_condition"}
 """What an entry of a Loop's port map may be for, by its tag."""
+_ENDS = {"input": "Parameter", "output": "Result"}
+"""The type of the layers of a body that entries of a port map name."""
 
 OF_COUNTS = 2
 """Inputs of a Loop that say how often it runs, the first ones."""
@@ -73,6 +75,27 @@ def is_body(tag: str, layer: Layer) -> bool:
     """Whether an element with this tag is a body of the layer; of a type that is not known any may be."""
     needed = NEEDED_BODIES.get(layer.type.lower())
     return tag in MAP_OF and (needed is None or tag in needed)
+
+
+def maps_exchanged(layer: Layer, findings: Findings) -> bool:
+    """Whether the port maps of two branches fit not these, but the other one each; then that is an error."""
+    pairs = [(layer.element.find(MAP_OF[tag]), body.graph) for tag, body in layer.bodies.items()]
+    if len(pairs) < 2 or any(graph.unsure for _, graph in pairs) or all(_fits(*pair) for pair in pairs):
+        return False
+    (one, graph), (other, other_graph) = pairs
+    if one is None or other is None or not (_fits(one, other_graph) and _fits(other, graph)):
+        return False
+    message = f"<{one.tag}> and <{other.tag}> fit the other body each, and not their own: they seem to be exchanged"
+    help = "exchange the tags of both maps, or of both bodies; which branch is which, the file does not tell"
+    findings.add("E213", message, one, layer=layer, help=help, notes=(Note("the other one", other.span),))
+    return True
+
+
+def _fits(port_map: Element | None, graph: Graph) -> bool:
+    """Whether all entries of a port map name Parameters and Results of a body."""
+    ids = {tag: {str(found.id) for found in graph.layers if found.type == _ENDS[tag]} for tag in _ENDS}
+    entries = port_map.children if port_map is not None else []
+    return all(entry.attributes.get("internal_layer_id", "").strip() in ids.get(entry.tag, ()) for entry in entries)
 
 
 def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> None:
@@ -131,8 +154,7 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     if external < UNCONNECTED:
         message = f"`external_port_id` is {external}, but must be a port number, or -1 for none"
         findings.add("E213", message, element, "external_port_id", layer=layer)
-    type = "Parameter" if element.tag == "input" else "Result"
-    internal = _inside(element, "internal_layer_id", type, "E213", layer, inner, findings)
+    internal = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
     if axis is not None and axis < 0 and element.tag == "input":
         help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
@@ -203,11 +225,16 @@ def _report_twice(entry: PortMap, first: PortMap, what: str, attribute: str, lay
 def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Findings) -> None:
     """Turn the external ids into output numbers, which are their ranks."""
     first: dict[int, PortMap] = {}
+    given: dict[Layer, PortMap] = {}
+    branch = layer.type.lower() in BRANCHES
     before = len(findings.diagnostics)
     for entry in body.outputs:
         other = first.setdefault(entry.external, entry)
         if other is not entry and entry.external != UNCONNECTED:
             _report_twice(entry, other, f"output {entry.external}", "external_port_id", layer, findings)
+        elif branch and (other := given.setdefault(entry.internal, entry)) is not entry:  # of a loop it may be several
+            what = f"layer {entry.internal} of the body"
+            _report_twice(entry, other, what, "internal_layer_id", layer, findings)
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
     if complete and len(rank) == len(layer.outputs):
         _warn_of_numbers(layer, first, rank, findings)
@@ -225,7 +252,7 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
         help = 'write external_port_id="-1" for a condition that is no output' if entry.purpose else help
         findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
-    others = [other.outputs for other in layer.bodies.values() if other is not body]
+    others = [other.outputs for other in takewhile(lambda other: other is not body, layer.bodies.values())]
     for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
         if any(value.index not in {entry.external for entry in outputs} for outputs in others):
             continue  # which is reported
@@ -314,6 +341,14 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
         return
     loop = layer.type.lower() in LOOPS
     conditions = [entry for entry in body.outputs if entry.purpose == PURPOSES["output"]]
+    counted = any(entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"] for entry in body.inputs)
+    if not loop and conditions and counted:
+        message = (
+            f"a {layer.type} has neither `{PURPOSES['input']}` nor `{PURPOSES['output']}`, but the port map has both"
+        )
+        help = 'is type="Loop" meant?'
+        findings.add("E213", message, layer.element, "type", layer=layer, help=help)
+        return
     if loop and not conditions and (wrong := next((entry for entry in body.outputs if entry.purpose), None)):
         help = f'write purpose="{PURPOSES["output"]}"; a Loop needs one result that says whether to go on'
         message = f"the purpose `{wrong.purpose}` means nothing here"
@@ -351,6 +386,10 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
                 help = 'write external_port_id="-1": the counter gets no input, and OpenVINO fails on one of these'
                 message = f"input {entry.external} says how often the loop runs, and is not for the body"
                 findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+            elif tag == "input" and known and entry.axis is not None:
+                message = "the number of the iteration is not sliced, but the entry has an `axis`"
+                help = "delete `axis` and what belongs to it; OpenVINO refuses the model"
+                findings.add("E213", message, entry.element, "axis", layer=layer, help=help)
             elif entry.purpose and not known:
                 help = f"an <{tag}> of a Loop has `{right}` or none; the others have none"
                 message = f"the purpose `{entry.purpose}` means nothing here"

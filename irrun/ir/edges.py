@@ -215,9 +215,21 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
                 help += "; edges lead to it and from it: was the layer deleted, or its id changed?"
             elif inside:
                 help += ", without it: was the layer deleted, or its id changed?"
+        unnamed = _unnamed(graph) if len(index.gaps) == 1 else []
+        if len(unnamed) == 1:
+            help = f"no edge names layer {unnamed[0]}: is that the one that is meant?"
         message = f"there is no layer {number} in {where}"
         rest = [Note("this edge names it, too", each.span) for each, _, _ in gap[1 : 1 + _MAX_NOTED]]
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=tuple(rest))
+
+
+def _unnamed(graph: Graph) -> list[Layer]:
+    """The layers of which no edge says anything."""
+    return [layer for layer in graph.layers if not _is_connected(layer) and (layer.inputs or layer.outputs)]
+
+
+def _is_connected(layer: Layer) -> bool:
+    return any(layer.input_edges) or any(value.consumers for value in layer.outputs)
 
 
 def _port(id: int | None, layer: Layer, output: bool, ports: dict[tuple[Layer, bool], dict[int, int]]) -> int | None:
@@ -257,7 +269,13 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
     left = [(port, layer) for port, layer in bare.items() if layer not in index.doubtful and layer not in astray]
     if len(left) <= index.lost:
         return
+    alone = dict.fromkeys(layer for _, layer in left if len(layer.input_ports) > 1 and not _is_connected(layer))
+    for layer in alone:
+        message, help = "no edge leads to this layer, nor does one begin at it", "connect it, or delete it"
+        findings.add("E208", message, layer.element, layer=layer, help=help)
     for port, layer in left:
+        if layer in alone:
+            continue
         message = f"no edge leads to input port {port.id}"
         help = "add an <edge>, or delete the <port> if the input is optional and the last one"
         findings.add("E208", message, port.element, layer=layer, help=help)

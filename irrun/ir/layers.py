@@ -20,7 +20,7 @@ from irrun.ir.unread import (
 )
 from irrun.ir.xml import Deferred, Element
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
-from irrun.spelling import close_matches
+from irrun.spelling import advice, close_matches
 
 BODY_TAGS = ("body", "then_body", "else_body")
 MAP_TAGS = ("port_map", "then_port_map", "else_port_map", "back_edges")
@@ -130,7 +130,7 @@ def _take_for_meant(layer: Layer, findings: Findings) -> None:
         layer.type = meant
     elif layer.version.startswith("opset") and close_matches(layer.type, words):
         message = f"unknown op `{layer.type}` of {layer.version}"
-        help = f"did you mean `{meant}`?"
+        help = advice(layer.type, meant)
         layer.type = meant
         findings.add("E301", message, layer.element, "type", layer=layer, help=help)
 
@@ -228,8 +228,10 @@ def _read_ports(element: Element, layer: Layer, findings: Findings) -> None:
 
 def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) -> list[Port]:
     ports: list[Port] = []
-    ids: set[int] = set()
-    for child in members(element, "port", findings, layer.graph, layer):
+    ids: dict[int, tuple[int, Element]] = {}
+    inputs = layer.element.find("input") if output else None
+    start = len(inputs.children) if inputs else 0
+    for position, child in enumerate(members(element, "port", findings, layer.graph, layer), start):
         given = child.attributes
         known = PORT_ATTRIBUTES if output else INPUT_ATTRIBUTES
         if not given.keys() <= known:
@@ -242,12 +244,13 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
         if "id" in given or not findings.lacks(child, ("id",), layer.graph, layer):
             id = _known(findings.whole(child, "id", layer.graph, layer))
         if id in ids and id != UNKNOWN_ID:
+            first, other = ids[id]
+            wrong = other if id == position != first else child
             message = f"port id {id} is used twice in <{element.tag}>"
-            findings.add(
-                "E204", message, child, "id", layer=layer, help="edges name ports by id, so each needs its own"
-            )
+            help = "edges name ports by id, so each needs its own"
+            findings.add("E204", message, wrong, "id", layer=layer, help=help)
             layer.broken = True
-        ids.add(id)
+        ids.setdefault(id, (position, child))
         written = given.get("precision", "")
         precision = PRECISIONS.get(written.lower())
         if written not in _CANONICAL and (output or "precision" in given):
@@ -302,7 +305,10 @@ def _dims(port: Element, layer: Layer, findings: Findings) -> tuple[int, ...]:
 def _size(dim: Element, layer: Layer, findings: Findings) -> int:
     if _DIM.fullmatch(dim.text) and int(dim.text) < 2**63:
         return int(dim.text)
-    findings.add("E211", f"`{dim.text}` is not a dimension", dim, layer=layer, help=_DIM_HELP)
+    message = f"`{dim.text}` is not a dimension" if dim.text.strip() else "a <dim> is empty"
+    given = next(iter(dim.attributes.values()), "")
+    help = f"write <dim>{given}</dim>: no attribute of it is read" if _DIM.fullmatch(given) else _DIM_HELP
+    findings.add("E211", message, dim, layer=layer, help=help)
     return -1
 
 

@@ -12,6 +12,7 @@ from xml.parsers import expat
 
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.lines import TAG
+from irrun.spelling import code_point
 
 if TYPE_CHECKING:
     from irrun.ir.lines import Source
@@ -120,7 +121,8 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
         help = "keep one of the two versions, and delete these lines from `<<<<<<<` to `>>>>>>>`"
         return Diagnostic("E101", "a merge has left its conflict in the file", span, help=help)
     name = expat.errors.messages[code]
-    if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT:
+    ended = name == expat.errors.XML_ERROR_INVALID_TOKEN and not opened and bool(stack[0].children)
+    if name == expat.errors.XML_ERROR_JUNK_AFTER_DOC_ELEMENT or ended:
         help = "delete it; OpenVINO ignores what follows, other readers of XML refuse the file"
         return Diagnostic("E106", "the file goes on after its root element", span, help=help)
     text = None if opened else _before_root(data)
@@ -142,7 +144,27 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
         help = f"write `{value[2].decode()}` at its end; it goes on to the next `<`"
         return Diagnostic("E101", message, source.span(place, end - place), help=help, notes=note)
     message, help = _WORDS.get(name, (f"not well-formed XML: {name}", "see https://www.w3.org/TR/xml"))
+    if name == expat.errors.XML_ERROR_UNCLOSED_TOKEN and data.startswith(b"<!--", offset):
+        message, help = "this comment is not closed before the file ends", "write `-->` where it ends"
+    elif name == expat.errors.XML_ERROR_INVALID_TOKEN:
+        message, help = _token(data, offset) or (message, help)
     return Diagnostic("E101", message, span, help=help, notes=note)
+
+
+def _token(data: bytes, offset: int) -> tuple[str, str] | None:
+    """What to say of a character that may not stand at byte `offset`, where more is to be said than that."""
+    before = data[:offset]
+    if data.startswith(b"--", max(offset - 2, 0)) and before.rfind(b"<!--") > before.rfind(b"-->", 0, offset - 2):
+        return "`--` stands in a comment", "write something else for it: `--` only ends a comment, with a `>` behind it"
+    character = data[offset : offset + 4].decode("utf-8", "ignore")[:1]
+    if character and not (character.isascii() and character.isprintable()):
+        if not character.isascii():
+            quote = "“" <= character <= "‟" or character in "«»"
+            help = f"write {'a plain quote' if quote else 'a plain blank' if character.isspace() else 'what is meant'}"
+        else:
+            help = "delete it: XML has no control characters, not even as references"
+        return f"{code_point(character)} is not allowed here", help
+    return None
 
 
 def _unquoted(data: bytes, offset: int) -> re.Match[bytes] | None:
@@ -163,6 +185,8 @@ def _mismatch(source: Source, offset: int, stack: list[Element]) -> Diagnostic:
     """What to say of a closing tag at byte `offset` that is not that of the last one in `stack`."""
     opened = stack[-1]
     found = source.data[offset : source.data.find(b">", offset) + 1].decode("utf-8", "replace")
+    if found.lower() == f"</{opened.tag.lower()}>":
+        return _other_case(source, offset, found, opened)
     inside = _left_open(stack)
     if inside is not None:
         return _unclosed(source, *inside)
@@ -175,6 +199,17 @@ def _mismatch(source: Source, offset: int, stack: list[Element]) -> Diagnostic:
     length = len(found) if end or found else 1
     message = f"`{found}` does not close <{opened.tag}>"
     return Diagnostic("E101", message, source.span(offset, length), help=help, notes=(_opening(opened),))
+
+
+def _other_case(source: Source, offset: int, found: str, opened: Element) -> Diagnostic:
+    """The error of two tags that differ in case, at the one that is not spelt as in an IR."""
+    right = opened.tag.lower() if opened.tag.lower() in _CHILDREN else opened.tag
+    closing = Note(f"`{found}` is to close it", source.span(offset, len(found)))
+    if opened.tag != right:
+        message, help = f"<{opened.tag}> and `{found}` differ in case", f"write <{right}>"
+        return Diagnostic("E101", message, opened.span, help=help, notes=(closing,))
+    message, help = f"`{found}` does not close <{opened.tag}>: the case differs", f"write `</{right}>`"
+    return Diagnostic("E101", message, closing.span, help=help, notes=(_opening(opened),))
 
 
 def _left_open(stack: list[Element]) -> tuple[list[Element], str, int] | None:

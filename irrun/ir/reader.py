@@ -12,13 +12,14 @@ from pathlib import Path
 
 from irrun.diagnostics import Diagnostic, IRError, Note, limited
 from irrun.files import open_regular, read_most
-from irrun.ir.bodies import check_bodies, check_fed, is_body, read_maps
+from irrun.ir.bodies import check_bodies, check_fed, is_body, maps_exchanged, read_maps
 from irrun.ir.collector import collector_paused
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.lines import Source as Text
+from irrun.ir.runtime import check_layouts_of_results
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
@@ -234,6 +235,7 @@ def _legacy(root: Element) -> list[Element]:
 def _graphs(root: Element, findings: Findings) -> Graph:
     """The graph of the model; those of its bodies hang in its layers."""
     main = _graph(root, None, findings)
+    check_layouts_of_results(main, findings)
     pending = [main]
     while pending:
         graph = pending.pop()
@@ -241,11 +243,15 @@ def _graphs(root: Element, findings: Findings) -> Graph:
             check_bodies(layer, findings)
             for child in () if layer.element.deferred else layer.element.children:
                 if child.tag in BODY_TAGS and child.tag not in layer.bodies and is_body(child.tag, layer):
-                    body = layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
-                    before = len(findings.diagnostics)
-                    read_maps(layer, child.tag, body, findings)
-                    layer.broken |= body.graph.unsure or findings.errors_since(before)
-                    pending.append(body.graph)
+                    layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
+            if layer.bodies:
+                before = len(findings.diagnostics)
+                for tag, body in () if maps_exchanged(layer, findings) else layer.bodies.items():
+                    read_maps(layer, tag, body, findings)
+                pending += [body.graph for body in layer.bodies.values()]
+                layer.broken |= findings.errors_since(before) or any(
+                    body.graph.unsure for body in layer.bodies.values()
+                )
     return main
 
 

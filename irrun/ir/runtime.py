@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Layer
+from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element
 from irrun.spec.dtypes import ELEMENT_TYPES
 
@@ -22,11 +22,14 @@ _DIGITS = 20
 
 _SHOWN = 40
 
+_WITHOUT_INFO = 10
+"""The version of the format of which nobody reads the info."""
+
 
 def check_info(info: Element, layer: Layer, findings: Findings, port: Element | None = None) -> None:
     """Report an attribute that is there twice, a layout that is none or has another rank than its `port`, and values of
     the old API that are none."""
-    if findings.version < 11:  # where nobody reads it
+    if findings.version <= _WITHOUT_INFO:
         return
     seen: set[tuple[str | None, str | None]] = set()
     for mark in info.children:
@@ -56,9 +59,27 @@ def _check_layout(mark: Element, text: str, layer: Layer, findings: Findings, po
         help = "each axis has a name of its own, or `?`; `...` stands once"
         findings.add("E222", f"the layout `{shown}` has `{again}` twice", mark, "layout", layer=layer, help=help)
         return
-    if port is None or layer.type not in ("Parameter", "Result") or "..." in axes:
-        return
-    if port.dims and len(axes) != len(port.dims):
+    if port is not None and layer.type in ("Parameter", "Result"):
+        _check_rank(mark, layer, findings, port)
+
+
+def check_layouts_of_results(graph: Graph, findings: Findings) -> None:
+    """Report layouts of another rank where a Result takes them over, from the port of the layer that it reads."""
+    values = [value for result in graph.results for value in result.inputs if value is not None]
+    for value in dict.fromkeys(values) if findings.version > _WITHOUT_INFO else ():
+        if value.layer.element.deferred or value.layer.type == "Parameter":
+            continue
+        port = value.port.element
+        info = port.find("rt_info")
+        for mark in info.children if info is not None else ():
+            given = mark.attributes
+            if (given.get("name"), given.get("version")) == ("layout", "0") and "layout" in given:
+                _check_rank(mark, value.layer, findings, port)
+
+
+def _check_rank(mark: Element, layer: Layer, findings: Findings, port: Element) -> None:
+    shown, axes = mark.attributes["layout"].strip()[:_SHOWN], _axes(mark.attributes["layout"].strip())
+    if port.dims and len(axes) != len(port.dims) and "..." not in axes:
         message = f"the layout `{shown}` has {len(axes)} axes, but the port {len(port.dims)} dimensions"
         help = "name each of its axes, or delete the layout"
         findings.add("E222", message, mark, "layout", layer=layer, help=help)

@@ -10,7 +10,7 @@ from irrun.diagnostics import counted
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element
-from irrun.spelling import close_matches
+from irrun.spelling import advice, close_matches
 
 NET_ATTRIBUTES = frozenset({"name", "version"})
 PORT_ATTRIBUTES = frozenset({"id", "precision", "names"})
@@ -92,7 +92,7 @@ def report_attributes(
         if name not in known:
             close = close_matches(name, free)
             listed = ", ".join(f"`{word}`" for word in sorted(known)) or "none"
-            help = f"did you mean `{close[0]}`?" if close else f"it has {listed}"
+            help = advice(name, close[0]) if close else f"it has {listed}"
             message = f"<{element.tag}> has no attribute `{name}`; it is ignored"
             findings.add("W930", message, element, name, graph=graph, layer=layer, help=help)
 

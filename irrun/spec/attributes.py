@@ -109,6 +109,9 @@ MAX_RANK = 64
 LEAST_I32, MOST_I32 = -(2**31), 2**31 - 1
 """Bounds of attributes that OpenVINO keeps in 32 bits: of larger ones it takes those bits, or refuses them."""
 
+MOST_F32 = (2 - 2.0**-23) * 2.0**127
+"""Bound of attributes that OpenVINO keeps in 64 bits, and computes with in 32."""
+
 MAX_VALUES = 4096
 """Of a list: no op needs as many, and some rules compare them all with each other."""
 

@@ -2,6 +2,7 @@
 
 import ml_dtypes
 import numpy as np
+import openvino as ov
 from openvino import opset1, opset7, opset14, opset17
 
 from conformance.harness import Case, Const, Departure, conformance, with_attribute
@@ -24,6 +25,32 @@ def einsum(equation):
 def inverse(adjoint=False):
     return lambda data: opset14.inverse(data, adjoint)
 
+
+def weighed(weights, type, scales, transposed):
+    """A product with weights of 4 rows and columns that are stored in few bits, and perhaps in groups."""
+
+    def build(x):
+        scaled = opset1.multiply(opset1.convert(opset1.constant(weights, type), "f16"), opset1.constant(scales))
+        if weights.ndim > 2:
+            scaled = opset1.reshape(scaled, opset1.constant(np.int64([4, 4])), False)
+        return opset1.matmul(x, opset1.convert(scaled, "f32"), False, transposed)
+
+    return build
+
+
+def compressed(title, type, weights, scales, transposed, departure, crashes=False):
+    x = np.float32([[1, -2, 0.5, 3], [0, 1, 1, -1]])
+    scaled = (weights * scales).astype(np.float32).reshape(4, 4)
+    expected = [x @ (scaled.T if transposed else scaled)]
+    build = weighed(weights, type, scales, transposed)
+    return Case("MatMul-1", title, build, [x], deviates=departure, expected=expected, crashes=crashes)
+
+
+SIGNS = np.float32([[1, -1, 0, 1], [0, 1, 1, -1], [-1, 0, 1, 0], [1, 1, 1, 0]])
+GROUPED = Departure(
+    "refuses square weights that are stored in groups, and not transposed; the reference computes them",
+    "B is stored as i4, u4, i8, u8, nf4 in groups; transpose_b = false; axis 0 of B = axis 1 of B",
+)
 
 LARGE = np.full((1, 2), 100, np.int8)
 
@@ -55,6 +82,29 @@ CASES = [
         [LARGE, LARGE.T.copy()],
         deviates=Departure("saturates; the reference wraps around", "A is i8, u8; result overflows"),
         expected=[[[np.int64(20000).astype(np.int8)]]],
+    ),
+    *(
+        compressed(
+            f"square weights in groups, {type.get_type_name()}",
+            type,
+            SIGNS.astype(np.int8).reshape(4, 2, 2),
+            np.float16([1, 2, 4, 0.5, 1, 8, 2, 2]).reshape(4, 2, 1),
+            False,
+            GROUPED,
+        )
+        for type in (ov.Type.i4, ov.Type.i8)
+    ),
+    compressed(
+        "nf4 weights with a scale for each column",
+        ov.Type.nf4,
+        SIGNS,
+        np.float16([[1, 2, 4, 0.5]]),
+        True,
+        Departure(
+            "crashes; the reference computes it",
+            "B is stored as nf4 scaled along its last axis; transpose_b = true; B is not stored as nf4 in groups",
+        ),
+        crashes=True,
     ),
     Case("Einsum-7", "product", einsum("ij,jk->ik"), [f32(3, 4), f32(4, 5)]),
     Case("Einsum-7", "implicit", einsum("Cba"), [f32(3, 4, 2)]),

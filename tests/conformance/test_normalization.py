@@ -119,6 +119,19 @@ CASES = [
     Case("NormalizeL2-1", "f16", normalize_l2(1e-3, "add"), [f16(2, 3, 4), i64(2)], rtol=2e-3),
 ]
 
+CASES += [
+    Case(
+        "NormalizeL2-1",
+        f"a constant, {mode}",
+        normalize_l2(1.0, mode),
+        [Const(np.float32([[3, 4], [0, 0]])), i64(1)],
+        deviates=Departure("crashes; the reference computes it", "layer is constant"),
+        expected=[np.float32([[3, 4], [0, 0]]) / np.float32([[5], [1]] if mode == "max" else [[np.sqrt(26)], [1]])],
+        crashes=True,
+    )
+    for mode in ("max", "add")
+]
+
 DEEP = np.array([-3, 0, 0.5, 2], np.float32).reshape(1, 1, 2, 2, 1)
 CASES += [
     Case("NormalizeL2-1", "no axes", normalize_l2(0.5, "add"), [DEEP[0, 0, ..., 0], i64()]),

@@ -9,7 +9,7 @@ import irrun
 from corpus.defect import Defect
 from irrun.diagnostics import Diagnostic
 
-DECLARED = ("W931", "W932")
+DECLARED = ("W931", "W932", "I903")
 
 
 @dataclass(frozen=True)

@@ -101,6 +101,7 @@ LOOP: list[tuple[str, str | None, str, str]] = [
     ("a purpose that is none", "loop", COUNTER, COUNTER.replace("current_iteration", "iteration")),
     ("a purpose in capitals", "loop", COUNTER, COUNTER.replace("current_iteration", "Current_Iteration")),
     ("two counters", "loop", COUNTER, COUNTER + "\n\t\t\t\t¤" + COUNTER),
+    ("an axis of the counter", "loop", COUNTER, COUNTER.replace("/>", ' axis="0"/>')),
     ("the purpose of an output at an input", "loop", COUNTER, COUNTER.replace("current_iteration", "execution_condition")),
     ("an output of no layer", "loop", LAST, LAST.replace('"10"', '"100"')),
     ("an output of a layer that is no Result", "loop", LAST, LAST.replace('"10"', '"7"')),

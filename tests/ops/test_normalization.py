@@ -66,6 +66,14 @@ class TestBatchNormInference:
         expected = ("C1", "`data` has no channel")
         assert message(batch_norm, np.ones((2, 0)), none, none, none, none, epsilon=1.0) == expected
 
+    @pytest.mark.parametrize("op", [batch_norm_1, batch_norm])
+    def test_an_epsilon_that_no_float_holds(self, op):
+        (epsilon,) = op.attrs
+        assert epsilon.parse("1e38") == 1e38
+        for text in ("inf", "1e39"):
+            with pytest.raises(ValueError, match=r"expected 3\.4\d*e\+38 or less"):
+                epsilon.parse(text)
+
     def test_another_number_of_channels(self):
         one = np.ones(1)
         label, text = message(batch_norm, np.ones((2, 3)), one, one, one, one, epsilon=1.0)

@@ -9,6 +9,8 @@ A clause is a text that people can read:
     begin, end are constant         each of them
     a is made by a reduction        which devices compute in one with what reads it
     X is made by the same op        as the layer
+    B is stored as i4, u4           made of a constant of such a type; `in groups` where that has more axes, and
+                                    `scaled along its last axis`
     layer is counting behind a constant
                                     in a body, whose Parameter for that stands behind one that gets a constant
     dilations is left out           an attribute that the file does not have
@@ -68,6 +70,7 @@ _OF_BODY = re.compile(r"(start|end|number) of (forward slices|backward slices|jo
 _NAMING = re.compile(r"(\w+) has (not )?all axes of (\w+) from (\d+) on")
 _VARYING = re.compile(r"(\w+) varies along other axes than (\w+)")
 _DYNAMIC = re.compile(r"dynamic(?: (at|from) axis (\d+))?")
+_STORED = re.compile(r"stored as (.+?)( in groups| scaled along its last axis)?")
 _WHOLE: dict[str, Test] = {
     "result overflows": overflows,
     "result is rounded": rounded,
@@ -169,6 +172,8 @@ def _being(name: str, negated: bool, state: str) -> Test:
     test: Test
     if match := _DYNAMIC.fullmatch(state):
         test = partial(Facts.dynamic, name=name, place=match[1], axis=int(match[2] or 0))
+    elif match := _STORED.fullmatch(state):
+        test = partial(Facts.stored, name=name, types=frozenset(match[1].split(", ")), how=match[2])
     elif state in _STATES:
         found = _STATES[state]
         test = lambda facts: found(facts, name)  # noqa: E731

@@ -11,10 +11,10 @@ import numpy as np
 from irrun.check.constancy import is_constant, is_empty, is_known
 from irrun.check.deviations.properties import Property
 from irrun.check.infer import Inference, InferredLayer
-from irrun.ir.graph import Layer, Value
+from irrun.ir.graph import Layer, Value, leading_to
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import element_type, numpy_dtype
-from irrun.spec.op import Array, Tensor
+from irrun.spec.op import FLOAT, Array, Tensor
 from irrun.spec.traits import Reading, Reduction, Storing
 
 ABSENT: Any = object()
@@ -182,6 +182,20 @@ class Facts:
     def made_by_the_same_op(self, name: str) -> Decision:
         """Whether an input is what a layer of this op gives."""
         return any(node.op is self.node.op for node in self._makers(name))
+
+    def stored(self, name: str, types: frozenset[str], how: str | None) -> Decision:
+        """Whether an input is made of a constant of such types, scaled along its last axis, or in groups along one."""
+        value = next((self.layer.inputs[where] for kind, where in self.places(name) if kind == "input"), None)
+        if value is None or not self._constant(value):
+            return False
+        constants = [layer for layer in leading_to([value.layer]) if layer.type == "Const"]
+        known = [self.inference.tensor(layer.outputs[0]) for layer in constants]
+        ranks = [len(found.shape or ()) for found in known if found.type in types]
+        if not ranks or how is None:
+            return bool(ranks)
+        if how == " in groups":
+            return max(ranks) > len(self.inference.tensor(value).shape or ())
+        return any(found.type in FLOAT and found.shape and found.shape[-1] != 1 for found in known)
 
     def _makers(self, name: str) -> list[InferredLayer]:
         """The layers that give inputs, as far as they could be inferred."""

@@ -53,6 +53,14 @@ def _mapped(case: Case) -> Iterator[Fix]:
         yield from port_maps.mapped_end(case)
 
 
+def _declared(case: Case) -> Iterator[Fix]:
+    """W931, W932: edges that lead elsewhere, where these seem to be at fault; else what is declared."""
+    if case.inference is not None and case.diagnostic.span in case.inference.rewired:
+        yield from wiring.other_edges(case, case.inference.rewired[case.diagnostic.span])
+    else:
+        yield from (ports.shape if case.diagnostic.code == "W931" else ports.precision)(case)
+
+
 PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "I903": ports.following,
     "E109": wiring.missing_version,
@@ -102,8 +110,8 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "W909": constants.overlap,
     "W910": port_maps.renumbered_outputs,
     "W930": words.unread_attribute,
-    "W931": ports.shape,
-    "W932": ports.precision,
+    "W931": _declared,
+    "W932": _declared,
 }
 """The likeliest change comes first; where another one would do as well, none of them is safe."""
 
@@ -111,7 +119,8 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
 def with_fixes(report: Report) -> Report:
     """The report with `fixes` on those of its diagnostics that the text of the .xml can be changed for.
 
-    Of declared ports and unreachable layers nothing is proposed while there are errors, which may have led to them.
+    Of declared ports and unreachable layers nothing is proposed while there are errors, or edges that seem to be meant
+    for other ports, which may have led to them.
     """
     if not report.diagnostics:
         return report
@@ -143,7 +152,10 @@ def _of_markup(report: Report, found: Diagnostic) -> Diagnostic:
 def _of_model(report: Report, text: Text, found: Diagnostic) -> Diagnostic:
     propose = PROPOSALS.get(found.code)
     model = report.model
-    if propose is None or model is None or found.span is None or (found.code in STALE and report.errors):
+    if propose is None or model is None or found.span is None:
+        return found
+    rewired = report.inference.rewired if report.inference else {}
+    if found.code in STALE and (report.errors or (rewired and found.span not in rewired)):
         return found
     element, attribute = text.at(found.span)
     layer, graph = text.home(element)

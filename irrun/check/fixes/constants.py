@@ -59,8 +59,11 @@ def excess(case: Case) -> Iterator[Fix]:
 
 
 def doubted(case: Case) -> Iterator[Fix]:
-    """E511: what W905 or W909 would have, of which it takes the place."""
-    yield from (overlap if case.attribute == "offset" else excess)(case)
+    """E511: what W905 or W909 would have, of which it takes the place; else the shape that the port declares."""
+    if case.attribute == "shape" and case.layer is not None and "shape" in (told := _told(case.layer)):
+        yield _written(case, case.layer, {"shape": told["shape"]}, safe=False)
+    else:
+        yield from (overlap if case.attribute == "offset" else excess)(case)
 
 
 def overlap(case: Case) -> Iterator[Fix]:

@@ -84,7 +84,10 @@ def _fits(layer: Layer, id: int, graph: Graph, *, declared: bool = False) -> boo
 
 
 def port_id(case: Case) -> Iterator[Fix]:
-    """E201, E202, E204: the id that edges name and no port of the layer has; else its position."""
+    """E201, E202, E204: the id that edges name and no port of the layer has; else its position.
+
+    Of two ports with one id it is safe where that is the position: the order of the ports is that of the operands.
+    """
     layer = case.layer
     if layer is None:
         return
@@ -96,7 +99,8 @@ def port_id(case: Case) -> Iterator[Fix]:
     missing = {_number(edge, f"{side}-port") for edge in edges} - known - {UNKNOWN_ID}
     position = next((number for number, port in enumerate(ports) if port.element is case.element), None)
     if len(missing) == 1:
-        yield case.set("id", str(missing.pop()))
+        id = missing.pop()
+        yield case.set("id", str(id), safe=case.diagnostic.code != "E204" or id == position)
     elif not missing and position is not None and position not in inputs | outputs:
         yield case.set("id", str(position))
 
@@ -145,6 +149,19 @@ def _other_id(case: Case, id: int) -> Iterator[Fix]:
     fitting = [layer for layer in free[:MAX_FREE] if _fits(layer, id, case.graph, declared=True)]
     if len(fitting) == 1 and len(free) <= MAX_FREE:
         yield case.set("id", str(id), element=fitting[0].element)
+
+
+def other_edges(case: Case, edges: Sequence[tuple[Element, Value]]) -> Iterator[Fix]:
+    """W931, W932: edges begin at values that are as the ports declare to which they lead."""
+    edits = [
+        with_attribute(edge, name, str(id))
+        for edge, value in edges
+        for name, id in (("from-layer", value.layer.id), ("from-port", value.port.id))
+        if _number(edge, name) != id
+    ]
+    if edits:
+        title = "exchange the edges" if len(edges) > 1 else f"let the edge begin at layer {edges[0][1].layer}"
+        yield case.fix(title, *edits, safe=False)
 
 
 def second_edge(case: Case) -> Iterator[Fix]:

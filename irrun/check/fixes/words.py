@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from irrun.check.fixes.place import Case
+from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Fix
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
@@ -103,14 +104,13 @@ def _declared(case: Case, attr: Attr) -> str | None:
 
 
 def unread_attribute(case: Case) -> Iterator[Fix]:
-    """W930: nobody reads it; the one that it is meant for would change what the model computes."""
+    """W930: nobody reads it, but somebody may have meant it; the one that it is meant for would change results."""
     op = _op(case)
     if op is None or case.attribute is None:
         return
-    renamed = list(_renamed(case, op, safe=False))
-    yield from renamed
+    yield from _renamed(case, op, safe=False)
     edit = case.without_attribute(case.element, case.attribute)
-    yield case.fix(f"delete `{case.attribute}`", edit, safe=not renamed)
+    yield case.fix(f"delete `{case.attribute}`", edit, safe=False)
 
 
 def suspected_attribute(case: Case) -> Iterator[Fix]:
@@ -126,7 +126,8 @@ def _renamed(case: Case, op: Op, *, safe: bool) -> Iterator[Fix]:
     given = case.element.attributes
     name = case.attribute or ""
     free = [attr.name for attr in op.attrs if attr.name not in given]
-    close = close_matches(name, free)
+    close = synonyms(name, [attr.name for attr in op.attrs if attr.name in free and _readable(attr, given[name])])
+    close = close or close_matches(name, free)
     required = [attr.name for attr in op.attrs if attr.default is REQUIRED and attr.name in close]
     certain = _certain(name, close, required or free)
     if certain is None and len(required) == 1 and close[0] == required[0]:

@@ -1,0 +1,102 @@
+"""Inputs that read what they do not declare, but would not if two edges were exchanged, or one began elsewhere."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import chain
+
+from irrun.check.infer import Inference
+from irrun.diagnostics import Diagnostic, Note
+from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
+from irrun.records import NamedTuple
+
+MAX_LOOKED_AT = 1000
+"""Inputs of a model that are not as declared: where they are more, that is no matter of single edges."""
+
+_COMPARED = 8
+"""Other inputs, of the same shapes, that one is compared with."""
+
+_EDGES = "OpenVINO goes by the edges"
+
+
+class Contradiction(NamedTuple):
+    """An input that reads something else than it declares, and what is to be said of it."""
+
+    layer: Layer
+    number: int
+    source: Value
+    said: Sequence[Diagnostic]
+
+    @property
+    def port(self) -> Port:
+        return self.layer.input_ports[self.number]
+
+    def mirrors(self, other: Contradiction) -> bool:
+        """Whether each of two declares what the other one reads, and may read it."""
+        if not (self.port.declares_as(other.source.port) and other.port.declares_as(self.source.port)):
+            return False
+        if self.layer is other.layer or self.source.layer is other.source.layer:
+            return True
+        return self.may_read(other.source) and other.may_read(self.source)
+
+    def may_read(self, value: Value) -> bool:
+        """Whether a value is not made of the layer itself."""
+        return self.layer not in leading_to([value.layer])
+
+
+def said_of_inputs(found: Sequence[Contradiction], inference: Inference) -> Iterator[Diagnostic]:
+    """The warnings of inputs that are not as declared: one of two that are exchanged, at the first one."""
+    if len(found) > MAX_LOOKED_AT:
+        yield from chain.from_iterable(each.said for each in found)
+        return
+    alike: dict[tuple[Graph, tuple[int, ...], tuple[int, ...]], list[Contradiction]] = {}
+    for each in found:
+        alike.setdefault((each.layer.graph, each.port.dims, each.source.port.dims), []).append(each)
+    unread: dict[Graph, list[Value]] = {}
+    done: set[tuple[Layer, int]] = set()
+    for each in found:
+        if (each.layer, each.number) in done:
+            continue
+        done.add((each.layer, each.number))
+        others = alike.get((each.layer.graph, each.source.port.dims, each.port.dims), [])
+        left = [other for other in others if (other.layer, other.number) not in done]
+        left.sort(key=lambda other: (other.layer is not each.layer, other.source.layer is not each.source.layer))
+        other = next(filter(each.mirrors, left[:_COMPARED]), None)
+        if other is not None:
+            done.add((other.layer, other.number))
+            yield _exchanged(each, other, inference)
+        elif (value := _other_source(each, unread)) is not None:
+            what = f"output port {value.port.id} of layer {value.layer} is as declared"
+            yield _rewired([(each, value)], f"{what}: is the edge meant to begin there? {_EDGES}", inference)
+        else:
+            yield from each.said
+
+
+def _exchanged(one: Contradiction, other: Contradiction, inference: Inference) -> Diagnostic:
+    where = f"input {other.number}" + (f" of layer {other.layer}" if other.layer is not one.layer else "")
+    note = Note(f"{where} declares what this one reads, and reads what this one declares", other.port.element.span)
+    help = f"the edges to both seem to be exchanged, as to where they begin; {_EDGES}"
+    found = _rewired([(one, other.source), (other, one.source)], help, inference)
+    return replace(found, notes=(note,))
+
+
+def _rewired(changes: Sequence[tuple[Contradiction, Value]], help: str, inference: Inference) -> Diagnostic:
+    """What is said of the first of these inputs, with the values that they and others should read."""
+    said = changes[0][0].said[-1]
+    edges = [(each.layer.input_edges[each.number], value) for each, value in changes]
+    inference.rewired[said.span] = [(edge, value) for edge, value in edges if edge is not None]
+    return replace(said, help=help)
+
+
+def _other_source(found: Contradiction, unread: dict[Graph, list[Value]]) -> Value | None:
+    """The only other output of the same layer that is as an input declares; else the only value that nobody reads."""
+    port, source, graph = found.port, found.source, found.layer.graph
+    fitting = [value for value in source.layer.outputs if value is not source and port.declares_as(value.port)]
+    if not fitting:
+        if graph not in unread:
+            values = [value for layer in graph.layers for value in layer.outputs if not value.consumers]
+            unread[graph] = [value for value in values if value.layer.type not in ("Assign", "Result")]
+        fitting = [value for value in unread[graph][:_COMPARED] if port.declares_as(value.port)]
+        fitting = [value for value in fitting if found.may_read(value)]
+    return fitting[0] if len(fitting) == 1 else None
