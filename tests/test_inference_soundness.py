@@ -354,7 +354,7 @@ class Recorder(Kernels):
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_inference_of_a_model_holds_in_its_run(case: Case, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("irrun.run.passes.folding.MAX_FOLDED", -1)  # constant layers run like others
-    monkeypatch.setattr("irrun.run.executor.Kernels", Recorder)
+    monkeypatch.setattr("irrun.run.preparation.Kernels", Recorder)
     Recorder.calls.clear()
     Recorder.faults.clear()
     model, arrays = model_of(case)
