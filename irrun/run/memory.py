@@ -91,7 +91,7 @@ class _Counted(ref[Array]):
 class Meter:
     """The bytes of the arrays that a run has made and that are still in use."""
 
-    __slots__ = ("_counted", "_known", "limit", "live")
+    __slots__ = ("_counted", "_gone", "_known", "_sum", "limit")
 
     def __init__(self, limit: int, live: int, outside: Sequence[Array], known: Set[int] = frozenset()) -> None:
         """`live` bytes are in use from the start; the memory of arrays `outside` is not the run's.
@@ -99,20 +99,35 @@ class Meter:
         Nor is that of the arrays whose owners have these ids, `known` in advance (`owners`).
         """
         self.limit = limit
-        self.live = live
+        self._sum = live
         self._known = owners(outside) | known
         self._counted: dict[int, _Counted] = {}
+        self._gone: list[_Counted] = []  # what a signal raises where Python is called for an array that goes is lost
+
+    @property
+    def live(self) -> int:
+        """The bytes that are in use."""
+        gone = self._gone
+        while gone:
+            counted = gone.pop()
+            self._counted.pop(counted.key, None)
+            self._sum -= counted.size
+        return self._sum
+
+    @live.setter
+    def live(self, size: int) -> None:
+        self._sum = size
 
     def add(self, array: Array) -> None:
         """Count the memory of an array, unless it is tiny, from now on until nothing refers to it any more."""
         owner = array if array.base is None else owner_of(array)
         if owner.nbytes <= MAX_TINY:
             return
-        key = id(owner)
+        key, live = id(owner), self.live
         if key not in self._known and key not in self._counted:
-            counted = self._counted[key] = _Counted(owner, self._drop)
+            counted = self._counted[key] = _Counted(owner, self._gone.append)
             counted.key, counted.size = key, owner.nbytes
-            self.live += owner.nbytes
+            self.live = live + owner.nbytes
 
     def hold(self, owner: int, size: int) -> None:
         """Count `size` bytes of a frame's memory, which the array with the id `owner` has, until it is let go of.
@@ -125,11 +140,6 @@ class Meter:
     def let_go(self, owner: int, size: int) -> None:
         self._known.discard(owner)
         self.live -= size
-
-    def _drop(self, counted: _Counted) -> None:
-        """Count an array no longer, which is gone."""
-        self._counted.pop(counted.key, None)
-        self.live -= counted.size
 
 
 def owner_of(array: Array) -> Array:
