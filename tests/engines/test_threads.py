@@ -85,6 +85,24 @@ def test_several_threads_share_a_pool():
     assert totals == [50 * 6] * 6
 
 
+def test_no_two_threads_have_one_number():
+    for _ in range(20):
+        pool, together, numbers = Threads(3), threading.Barrier(6, timeout=20), []
+
+        def user(pool=pool, together=together):
+            together.wait()
+            pool.run(lambda piece, thread: time.sleep(0.0001), 6)
+
+        others = set(threading.enumerate())
+        users = [threading.Thread(target=user, name="user") for _ in range(6)]
+        for thread in users:
+            thread.start()
+        for thread in users:
+            thread.join()
+        numbers = [thread.name for thread in threading.enumerate() if thread not in others]
+        assert len(numbers) == len(set(numbers)) == 2
+
+
 def test_the_threads_end_with_their_pool():
     others = set(threading.enumerate())
     pool = Threads(4)

@@ -65,6 +65,7 @@ class Threads:
 
     def _forget(self) -> None:
         """Begin without other threads, as a forked child has to."""
+        self._starting = threading.Lock()
         self._numbers: set[int] = set()  # of those that were started
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         weakref.finalize(self, self._tasks.put, None).atexit = False
@@ -130,9 +131,7 @@ class Threads:
         try:
             for number in range(1, min(pieces, self.count)):
                 if number not in self._numbers:
-                    self._numbers.add(number)
-                    serving = partial(_serve, self._tasks, number)
-                    threading.Thread(target=serving, name=f"irrun-{number}", daemon=True).start()
+                    self._start(number)
                 self._tasks.put(task)
             for piece in task.todo:
                 function(piece, 0)
@@ -144,6 +143,13 @@ class Threads:
                 raise
         if task.errors:
             raise task.errors[0]
+
+    def _start(self, number: int) -> None:
+        with self._starting:  # two of one number would have one scratch
+            if number not in self._numbers:
+                self._numbers.add(number)
+                serving = partial(_serve, self._tasks, number)
+                threading.Thread(target=serving, name=f"irrun-{number}", daemon=True).start()
 
 
 class _Task:
