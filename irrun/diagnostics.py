@@ -129,13 +129,9 @@ class Diagnostic:
     def severity(self) -> str:
         if self.ignored:
             return "warning"
-        return (
-            "error"
-            if self.code.startswith(("E", "N2", "T"))
-            else "warning"
-            if self.code.startswith(("W", "N3"))
-            else "info"
-        )
+        if self.code.startswith(("E", "N2", "T")):
+            return "error"
+        return "warning" if self.code.startswith(("W", "N3")) else "info"
 
     @property
     def line(self) -> int | None:

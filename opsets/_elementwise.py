@@ -26,6 +26,7 @@ from irrun.spec import (
     Size,
     broadcast_shapes,
     choice,
+    incompatible,
     quiet,
     shape_text,
 )
@@ -205,7 +206,7 @@ def broadcast_result(a: Shape, b: Shape, mode: str, axis: int) -> Shape | None:
         if padded is None or any((y == 1) is False and (x == y) is False for x, y in zip(a, padded, strict=True)):
             return None
         return tuple(y if (y == 1) is False and isinstance(y, int) else x for x, y in zip(a, padded, strict=True))
-    if len(a) != len(b) or any((x == y) is False for x, y in zip(a, b, strict=True)):
+    if incompatible(a, b):
         return None
     return tuple(x if isinstance(x, int) else y for x, y in zip(a, b, strict=True))
 

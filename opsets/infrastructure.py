@@ -34,6 +34,7 @@ from irrun.spec import (
     Undecided,
     Violation,
     fresh,
+    incompatible,
     misfit,
     numpy_dtype,
     op,
@@ -463,7 +464,7 @@ def read_value(
         shape = (0,) if variable_shape is None else variable_shape
         return np.zeros(tuple(0 if isinstance(size, Dim) else size for size in shape), numpy_dtype(variable_type))
     same_type = variable_type == "dynamic" or stored.dtype.kind == "U" or stored.dtype == numpy_dtype(variable_type)
-    if not same_type or not _covers(variable_shape, stored.shape):
+    if not same_type or incompatible(variable_shape, stored.shape):
         found, expected = f"{stored.dtype}{shape_text(stored.shape)}", f"{variable_type}{shape_text(variable_shape)}"
         raise Violation("C4", f"variable `{variable_id}` is {found}, expected {expected}")
     return stored
@@ -482,7 +483,7 @@ def _(node: Node) -> list[Tensor]:
                 about=["variable_type", "init_value"],
             )
         return [Tensor(type, shape)]
-    if not _covers(shape, init.shape):
+    if incompatible(shape, init.shape):
         found, expected = shape_text(init.shape), shape_text(shape)
         node.fail(
             "C2", f"`init_value` is {found}, but `variable_shape` is {expected}", "init_value", about=["variable_shape"]
@@ -492,13 +493,6 @@ def _(node: Node) -> list[Tensor]:
             "C3", f"`init_value` is {init.type}, but `variable_type` is {type}", "init_value", about=["variable_type"]
         )
     return [Tensor(init.type if type == "dynamic" else type, shape)]
-
-
-def _covers(declared: Shape | None, shape: Shape | None) -> bool:
-    """Whether a tensor may have `shape` where `declared` is what a variable declares."""
-    if declared is None or shape is None:
-        return True
-    return len(declared) == len(shape) and all((a == b) is not False for a, b in zip(declared, shape, strict=True))
 
 
 def _assign(new_value: Array, *, variable_id: str, state: MutableMapping[str, Array]) -> Any:

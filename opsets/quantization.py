@@ -19,6 +19,7 @@ from irrun.spec import (
     Shapes,
     broadcast_shapes,
     choice,
+    incompatible,
     numpy_dtype,
     op,
     shape_text,
@@ -96,11 +97,7 @@ def _(node: Node) -> Shapes:
         if tensor.shape is None:
             continue
         result = broadcast_result(x, tensor.shape, mode, axis)
-        fits = (
-            result is not None
-            and len(result) == len(x)
-            and all((a == b) is not False for a, b in zip(result, x, strict=True))
-        )
+        fits = result is not None and not incompatible(result, x)
         node.require(
             "C1",
             fits,
@@ -148,17 +145,13 @@ def fake_convert(data: Array, scale: Array, shift: Array | None = None, *, desti
 def _(node: Node) -> None:
     data, scale = node.shape("data"), node.shape("scale")
     result = broadcast_shapes(data, scale)
-    fits = (
-        result is not None
-        and len(result) == len(data)
-        and all((a == b) is not False for a, b in zip(result, data, strict=True))
-    )
+    fits = result is not None and not incompatible(result, data)
     node.require(
         "C1", fits, f"`scale` is {shape_text(scale)}, which does not broadcast to {shape_text(data)}", about=["scale"]
     )
     if node.inputs["shift"] is not None:
         shift = node.shape("shift")
-        same = len(shift) == len(scale) and all((a == b) is not False for a, b in zip(shift, scale, strict=True))
+        same = not incompatible(shift, scale)
         node.require(
             "C2", same, f"`shift` is {shape_text(shift)}, but `scale` is {shape_text(scale)}", about=["shift", "scale"]
         )

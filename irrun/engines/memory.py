@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
+from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from ctypes import POINTER, c_char, c_int, c_void_p, py_object
 from threading import Lock
 
@@ -67,3 +67,15 @@ class Arranged:
             if self._made is None:
                 self._made = self._arrange(self._value)
             return self._made
+
+
+def arranged_once(
+    kept: MutableMapping[tuple[Hashable, ...], Arranged],
+    values: Sequence[Array],
+    arrange: Callable[[Array], Array],
+    *way: Hashable,
+) -> Arranged:
+    """What `arrange` makes in some way of the first of constants, and of the others that it knows: the same for all who
+    ask for that way of the same memory. That is nobody else's as long as what is `kept` holds the constants."""
+    key = *((data_address(value), value.shape, value.strides) for value in values), *way
+    return kept.setdefault(key, Arranged(values[0], arrange))

@@ -299,7 +299,8 @@ class Weights:
         other = Weights(None, self.content)
         other.path, other.stored, other._time = self.path, self.stored, self._time
         if self._file is not None:
-            other._file = _File(os.dup(self._opened(self.path)) if self.path else -1)
+            assert self.path is not None, "what is open is a file"
+            other._file = _File(os.dup(self._opened(self.path)))
         other._added, other._starts, other._known = [*self._added], [*self._starts], {**self._known}
         return other
 

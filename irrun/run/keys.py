@@ -28,6 +28,7 @@ Path = Sequence[tuple[str, str, int]]
 """The bodies that a tensor is made in, outermost first, as (layer, body, iteration)."""
 
 _ESCAPED = re.compile(r"[%\[\]#@\\\x00-\x1f\x7f-\x9f\ud800-\udfff\u2028\u2029]")
+_ITERATION = re.compile(r"\[\d+\]/")
 _BODY = re.compile(r"(.*?)/([^/\[\]]*)\[(\d+)\]/", re.DOTALL)
 _END = re.compile(r"(.*):(\d+)(?:@step(\d+))?", re.DOTALL)
 _BYTES = re.compile(r"(?:%[0-9A-F]{2})+")
@@ -59,6 +60,11 @@ def unique(layer: Layer) -> str:
     """The name of a layer as keys have it, which is no other one's in its graph."""
     name = escaped(layer.name)
     return f"{name}#{layer.id}" if not name or layer.name in _repeated(layer.graph) else name
+
+
+def whenever(key: str) -> str:
+    """A key, or a part of one, whatever the iterations are: `Loop_12/body/MatMul_4:0`."""
+    return _ITERATION.sub("/", key)
 
 
 def placed(layer: Layer) -> str:

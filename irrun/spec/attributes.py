@@ -10,7 +10,7 @@ from typing import Any
 
 from irrun.records import NamedTuple
 from irrun.spec.dims import Shape, Size, fresh
-from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.dtypes import ELEMENT_TYPES, FLOAT_FORMATS
 
 REQUIRED: Any = object()
 """The default of an attribute that has none."""
@@ -109,7 +109,7 @@ MAX_RANK = 64
 LEAST_I32, MOST_I32 = -(2**31), 2**31 - 1
 """Bounds of attributes that OpenVINO keeps in 32 bits: of larger ones it takes those bits, or refuses them."""
 
-MOST_F32 = (2 - 2.0**-23) * 2.0**127
+MOST_F32 = FLOAT_FORMATS["f32"].largest
 """Bound of attributes that OpenVINO keeps in 64 bits, and computes with in 32."""
 
 MAX_VALUES = 4096

@@ -11,6 +11,7 @@ from irrun.diagnostics import Fix
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
 from irrun.ir.layers import UNKNOWN_ID, tensor_names
 from irrun.ir.structure import addressed
+from irrun.ir.text_edits import Edit
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.ir.xml import Element
 from irrun.spec.registry import registry
@@ -134,11 +135,7 @@ def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
     """The edge from a Result, which gives nothing, begins at what that hands out; its type may be wrong as well."""
     value = result.inputs[0] if len(result.inputs) == 1 else None
     if value is not None:
-        edits = [
-            with_attribute(case.element, name, str(id))
-            for name, id in (("from-layer", value.layer.id), ("from-port", value.port.id))
-            if _number(case.element, name) != id
-        ]
+        edits = _begun_at(case.element, value)
         yield case.fix(f"let the edge begin at layer {value.layer}", *edits, safe=False)
 
 
@@ -153,12 +150,7 @@ def _other_id(case: Case, id: int) -> Iterator[Fix]:
 
 def other_edges(case: Case, edges: Sequence[tuple[Element, Value]]) -> Iterator[Fix]:
     """W931, W932: edges begin at values that are as the ports declare to which they lead."""
-    edits = [
-        with_attribute(edge, name, str(id))
-        for edge, value in edges
-        for name, id in (("from-layer", value.layer.id), ("from-port", value.port.id))
-        if _number(edge, name) != id
-    ]
+    edits = [edit for edge, value in edges for edit in _begun_at(edge, value)]
     if edits:
         title = "exchange the edges" if len(edges) > 1 else f"let the edge begin at layer {edges[0][1].layer}"
         yield case.fix(title, *edits, safe=False)
@@ -214,9 +206,7 @@ def _beginnings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[i
 
     Where a port is not there (E206) it may be lost: then nobody lacks this reader.
     """
-    reader = layers.get(_number(case.element, "to-layer"))
-    to_port = _number(case.element, "to-port")
-    target = next((port for port in reader.input_ports if port.id == to_port), None) if reader else None
+    reader, target = layers.get(_number(case.element, "to-layer")), _target(case.element, layers)
     if reader is None or target is None:
         return [], False
     if name == "from-port":
@@ -232,9 +222,8 @@ def _beginnings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[i
 
 def _endings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int], bool]:
     """What an edge can have as the end `name`, where it arrives, and whether that is certain where it is one."""
-    producer, reader = (layers.get(_number(case.element, end)) for end in _LAYERS)
-    from_port, to_port = (_number(case.element, end) for end in ("from-port", "to-port"))
-    value = next((value for value in producer.outputs if value.port.id == from_port), None) if producer else None
+    reader, to_port = layers.get(_number(case.element, "to-layer")), _number(case.element, "to-port")
+    value = _value(case.element, layers)
     if value is None:
         return [], False
     made_of = leading_to([value.layer])
@@ -253,14 +242,27 @@ def _endings(case: Case, name: str, layers: dict[int, Layer]) -> tuple[list[int]
             for edge in _edges(case.graph)
             if _number(edge, "to-layer") == reader.id and _number(edge, "to-port") == to_port
         ]
-        taken = next((port for port in reader.input_ports if port.id == to_port), None)
+        taken = _target(case.element, layers)
         others = [_value(edge, layers) for edge in there if edge is not case.element]
         exchanged = taken is not None and _alike(taken, value.port)
         certain &= not (exchanged and any(other is None or _alike(found[0][1], other.port) for other in others))
     return [layer.id if name == "to-layer" else port.id for layer, port in found], certain
 
 
+def _begun_at(edge: Element, value: Value) -> list[Edit]:
+    """What has an edge begin at a value."""
+    ends = (("from-layer", value.layer.id), ("from-port", value.port.id))
+    return [with_attribute(edge, name, str(id)) for name, id in ends if _number(edge, name) != id]
+
+
+def _target(edge: Element, layers: dict[int, Layer]) -> Port | None:
+    """The input at which an edge arrives."""
+    reader, number = layers.get(_number(edge, "to-layer")), _number(edge, "to-port")
+    return next((port for port in reader.input_ports if port.id == number), None) if reader else None
+
+
 def _value(edge: Element, layers: dict[int, Layer]) -> Value | None:
+    """The value at which an edge begins."""
     producer, number = layers.get(_number(edge, "from-layer")), _number(edge, "from-port")
     return next((value for value in producer.outputs if value.port.id == number), None) if producer else None
 

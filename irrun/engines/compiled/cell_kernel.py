@@ -138,12 +138,9 @@ class _Panel:
         for own, value in zip(range(self._kind.states), made, strict=False):
             width = b.mul(self._at["hidden"], long(ITEM))
             place = c.at(c.at(self._at[f"after_{own}"], row, width), self._column, ITEM)
-            if inside is None:
-                c.store(value, place)
-            else:
-                c.put(value, place, inside)
+            c.put(value, place, inside)
 
     def _state(self, row: Any, own: int, inside: Any) -> Any:
         c, at = self._c, self._at
         place = c.at(c.at(at[f"before_{own}"], row, at[f"before_row_{own}"]), self._column, ITEM)
-        return c.load(place, FLOATS) if inside is None else c.some(place, FLOATS, inside)
+        return c.some(place, FLOATS, inside)

@@ -19,7 +19,7 @@ from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panels import PRODUCTS
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, Arranged, allocate, data_address
+from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
 from irrun.engines.onednn.networks import Network, network_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
 from irrun.spec.op import Array
@@ -114,10 +114,7 @@ _cells: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.We
 
 def _arranged_once(network: Network) -> Arranged:
     """The numbers of a cell, which works of other numbers of rows share."""
-    given = network.weights, network.recurrence, network.biases
-    key = tuple((data_address(own), own.shape, own.strides) for own in given)
-    # their memory is nobody else's as long as what is found keeps the network
-    return _cells.setdefault(key, Arranged(network.weights, partial(_arranged, network)))
+    return arranged_once(_cells, [network.weights, network.recurrence, network.biases], partial(_arranged, network))
 
 
 COMPILERS = dict.fromkeys(("LSTMCell-4", "GRUCell-3"), cell)

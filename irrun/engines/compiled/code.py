@@ -89,14 +89,20 @@ class Code:
         self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 4
 
     def some(self, address: Any, type: ir.VectorType, inside: Any, align: int | None = None) -> Any:
-        """The lanes of a vector in memory that are `inside`, zeros for others, which are not read."""
-        suffix = "f32" if type is FLOATS else "i8"
-        pointer, own = self.b.inttoptr(address, type.as_pointer()), align or (4 if type is FLOATS else 1)
+        """The lanes of a vector in memory that are `inside`, zeros for others, which are not read; all where it is
+        None."""
+        own = align or (4 if type is FLOATS else 1)
+        if inside is None:
+            return self.load(address, type, own)
+        suffix, pointer = "f32" if type is FLOATS else "i8", self.b.inttoptr(address, type.as_pointer())
         arguments = pointer, ir.Constant(INT, own), inside, ir.Constant(type, None)
         return self.call(f"llvm.masked.load.v{LANES}{suffix}.p0", type, *arguments)
 
     def put(self, value: Any, address: Any, inside: Any) -> None:
-        """Store the lanes of a vector of f32 that are `inside`; nothing is written for others."""
+        """Store the lanes of a vector of f32 that are `inside`; nothing is written for others. None are all."""
+        if inside is None:
+            self.store(value, address)
+            return
         pointer = self.b.inttoptr(address, FLOATS.as_pointer())
         self.call(f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, pointer, ir.Constant(INT, 4), inside)
 

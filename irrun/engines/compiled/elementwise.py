@@ -147,12 +147,8 @@ def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
                 return read_operand(c, at, n, places, column, inside, along=along)
 
             own = b.add(source, offset)
-            value = c.load(own, FLOATS) if inside is None else c.some(own, FLOATS, inside)
-            value = posted(c, kind.posts, value, read, quantizing)
-            if inside is None:
-                c.store(value, b.add(target, offset))
-            else:
-                c.put(value, b.add(target, offset), inside)
+            value = posted(c, kind.posts, c.some(own, FLOATS, inside), read, quantizing)
+            c.put(value, b.add(target, offset), inside)
 
         c.times(whole, lambda n: vector(n, None))
         rest = b.sub(count, b.mul(whole, long(LANES)))

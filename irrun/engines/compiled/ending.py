@@ -77,7 +77,7 @@ def ended(c: Code, ending: Ending, at: dict[str, Any], tables: dict[str, Any], s
             value = c.call(f"llvm.roundeven.v{LANES}f32", FLOATS, value)
         elif name == CODES:
             address = b.add(operand_start(c, at, n, places), place.column)
-            codes = c.load(address, BYTES, 1) if place.inside is None else c.some(address, BYTES, place.inside)
+            codes = c.some(address, BYTES, place.inside)
             whole = b.sext(codes, INTS) if type == "i8" else b.zext(codes, INTS)
             value = c.fma(b.sitofp(whole, FLOATS), tables[f"scale{n}"], value)
         else:

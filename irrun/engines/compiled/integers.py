@@ -23,7 +23,7 @@ from irrun.engines.compiled.integer_winograd import Winograd
 from irrun.engines.compiled.requantization import layout_of, requantization
 from irrun.engines.compiled.team import Team
 from irrun.engines.grid import INTEGER, Grid, factors_of
-from irrun.engines.memory import Arranged, data_address
+from irrun.engines.memory import Arranged, arranged_once
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -101,8 +101,7 @@ def _compiled(
         integer_winograd.arranged if fewer else partial(integer_windows.arranged, geometry)
     )
     runs = integer_windows.runs_of(geometry)
-    key = fewer, data_address(filters), filters.shape, filters.strides, geometry.groups, runs
-    kept = _weights.setdefault(key, Arranged(filters, arrange))
+    kept = arranged_once(_weights, [filters], arrange, fewer, geometry.groups, runs)
     layout = layout_of(codes, last=last)
     gives = None if last else layout_of(work.outputs[0], last=False)
     zero = None if work.name.startswith(INTEGER) else grid.zero

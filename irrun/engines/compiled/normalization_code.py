@@ -121,8 +121,7 @@ def write(c: Code, kind: NormalizationKind, line: Line) -> None:
         def read(start: Any, along: bool | None = True) -> Any:
             if not along:
                 return start
-            start = b.add(start, offset)
-            return c.load(start, FLOATS) if inside is None else c.some(start, FLOATS, inside)
+            return c.some(b.add(start, offset), FLOATS, inside)
 
         mean, rest, factor = (read(value, kind.last) for value in line.moments)
         value = b.fsub(b.fsub(read(line.source), mean), rest)
@@ -131,10 +130,7 @@ def write(c: Code, kind: NormalizationKind, line: Line) -> None:
         if kind.scales is not None:
             value = c.fma(value, *(read(own, kind.scales) for own in line.scales))
         value = posted(c, kind.posts, value, lambda number, along: read(line.operands[number], along))
-        if inside is None:
-            c.store(value, b.add(line.target, offset))
-        else:
-            c.put(value, b.add(line.target, offset), inside)
+        c.put(value, b.add(line.target, offset), inside)
 
     if kind.short:
         some(long(0), c.first_lanes(line.length))

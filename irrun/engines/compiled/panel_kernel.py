@@ -175,7 +175,7 @@ class _Panel:
 
     def _read(self, address: Any, inside: Any) -> Any:
         """From anywhere, as constants may lie."""
-        return self._c.load(address, FLOATS, 1) if inside is None else self._c.some(address, FLOATS, inside, 1)
+        return self._c.some(address, FLOATS, inside, 1)
 
     def _store(self, value: Any, place: Any, inside: Any) -> None:
         if inside is None:

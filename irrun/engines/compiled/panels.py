@@ -19,7 +19,7 @@ from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_
 from irrun.engines.compiled.posts import KernelOperand, kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, Arranged, allocate, data_address
+from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
@@ -59,9 +59,7 @@ _panels: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.W
 
 def _panels_of(value: Array, transposed: bool) -> Arranged:
     """Those of a constant, which works of other numbers of rows share."""
-    # its memory is nobody else's as long as what is found keeps the value
-    key = data_address(value), value.shape, value.strides, transposed
-    return _panels.setdefault(key, Arranged(value, partial(_arranged, transposed)))
+    return arranged_once(_panels, [value], partial(_arranged, transposed), transposed)
 
 
 @dataclass(frozen=True, slots=True)

@@ -136,5 +136,4 @@ def read_operand(
     start = operand_start(c, at, n, places)
     if not along:
         return c.splat(c.load(start, FLOAT, 1))
-    start = c.at(start, column, ITEM)
-    return c.load(start, FLOATS, 1) if inside is None else c.some(start, FLOATS, inside, 1)
+    return c.some(c.at(start, column, ITEM), FLOATS, inside, 1)

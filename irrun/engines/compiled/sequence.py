@@ -22,8 +22,8 @@ MET_SECONDS = 12e-6
 
 class Kernel(Joinable):
     """A call of a kernel whose items threads share, as `Form.shared` writes it. Made alone it has no thread but the
-    caller's unless it is `shared`; in a sequence that takes long all threads of the team. One thread
-    needs about `seconds` for it. It is made `beside` what threads of others compute, if so, else by those of the team.
+    caller's unless it is `shared`, in a sequence that takes long all of the team. One thread needs about `seconds` for
+    it. It is made `beside` what threads of others compute, if so, else by those of the team.
 
     `held` is the memory of its arguments. Some of these count: before a call the first one is 0, and `counted` has the
     number of another one and what that is.

@@ -164,8 +164,7 @@ class _Columns:
         (self._edges,) = c.loop(length, lambda n, edges: [c.greatest(self.read(source, n), edges)], floats(-np.inf))
 
     def read(self, matrix: Any, number: Any) -> Any:
-        place = self._c.at(matrix, number, self._step)
-        return self._c.load(place, FLOATS) if self._inside is None else self._c.some(place, FLOATS, self._inside)
+        return self._c.some(self._c.at(matrix, number, self._step), FLOATS, self._inside)
 
     def power(self, number: Any) -> Any:
         return self._c.exp(self.distance(number))
@@ -175,11 +174,7 @@ class _Columns:
         return self._c.b.fsub(self.read(self.source, number), self._edges)
 
     def write(self, number: Any, value: Any) -> None:
-        place = self._c.at(self.target, number, self._step)
-        if self._inside is None:
-            self._c.store(value, place)
-        else:
-            self._c.put(value, place, self._inside)
+        self._c.put(value, self._c.at(self.target, number, self._step), self._inside)
 
 
 def _columns(write: Callable[[Code, _Columns], None], c: Code, at: dict[str, Any], item: Any) -> None:

@@ -19,6 +19,7 @@ from typing import Any
 from irrun.engines.compiled.helping import STATE, helping
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.placement import processor
+from irrun.locks import fork_safe
 from irrun.spec.op import Array
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
@@ -41,12 +42,12 @@ class Team:
 
     def __init__(self, count: int, parallel: Callable[[int, int], object] | None = None) -> None:
         self.count, self._parallel, self._patience = count, parallel, PATIENCE
+        self._busy = fork_safe(threading.Lock())
         self._forget()
         _teams.add(self)
 
     def _forget(self) -> None:
         """Begin without helpers, as a forked child has to."""
-        self._busy = threading.Lock()
         self._helpers: list[_Helper] = []
         self._state = allocate(STATE)  # what native code shares: see `helping`
         self._state[...] = 0

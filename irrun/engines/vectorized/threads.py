@@ -23,6 +23,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from irrun.engines.work import BUFFER, Call, chain
+from irrun.locks import fork_safe
 from irrun.spec.op import Array
 
 _Kind = TypeVar("_Kind")
@@ -60,12 +61,12 @@ class Threads:
 
     def __init__(self, count: int) -> None:
         self.count = count
+        self._starting = fork_safe(threading.Lock())
         self._forget()
         _pools.add(self)
 
     def _forget(self) -> None:
         """Begin without other threads, as a forked child has to."""
-        self._starting = threading.Lock()
         self._numbers: set[int] = set()  # of those that were started
         self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         weakref.finalize(self, self._tasks.put, None).atexit = False
@@ -234,7 +235,7 @@ _pools: weakref.WeakSet[Threads] = weakref.WeakSet()
 def _forget_pools() -> None:
     for pool in list(_pools):
         pool._forget()
-    _blas.users, _blas.lock = set(), threading.Lock()
+    _blas.users.clear()
 
 
 if hasattr(os, "register_at_fork"):
@@ -246,7 +247,7 @@ class _Blas:
     it was."""
 
     def __init__(self) -> None:
-        self.lock = threading.Lock()
+        self.lock = fork_safe(threading.Lock())
         self.users: set[object] = set()
         self.before: int | None = None
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import partial
 from pathlib import Path
@@ -10,6 +9,7 @@ from pathlib import Path
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, LayerName, Note, clipped
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of_results
+from irrun.run.keys import whenever
 from irrun.spelling import close_matches
 from irrun.tools.compare.causes.case import Cause, number
 from irrun.tools.compare.passes import Trace
@@ -18,9 +18,6 @@ from irrun.tools.compare.tolerances import EXACT
 
 MAX_LISTED = 5
 """Names in a message."""
-
-_ITERATION = re.compile(r"\[\d+\]/")
-"""The number of an iteration in the key of a tensor."""
 
 
 def of_layers(
@@ -34,7 +31,7 @@ def of_layers(
     alike: dict[tuple[LayerName, str, str], list[TensorResult]] = {}
     for result in (*wrong, *(result for result in tensors if result.agrees)):
         if result.key in causes:
-            place = result.layer, _ITERATION.sub("/", result.key), causes[result.key].code
+            place = result.layer, whenever(result.key), causes[result.key].code
             alike.setdefault(place, []).append(result)
     for result, *others in alike.values():
         first = bool(wrong) and result is wrong[0]

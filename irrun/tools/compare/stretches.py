@@ -12,11 +12,11 @@ import numpy as np
 
 from irrun.ir.graph import Layer, Value
 from irrun.records import dataclass
-from irrun.run.keys import key
+from irrun.run.keys import Path, key
 from irrun.run.session import Event
 from irrun.spec.dtypes import is_exact
 from irrun.spec.traits import Converting, Measuring, Reading, Storing
-from irrun.tools.compare.sides.tensors import Path, origins
+from irrun.tools.compare.sides.tensors import origins
 
 
 @dataclass(frozen=True, slots=True)

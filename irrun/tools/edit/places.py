@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 
 from irrun.check.validate import find_input
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.signature import names_of_results
-from irrun.run.keys import placed, unique
+from irrun.run.keys import placed, unique, whenever
 from irrun.spelling import close_matches
 
 _LISTED = 4
-
-ITERATION = re.compile(r"\[\d+\]/")
-"""In the key of a tensor; names in keys have no brackets."""
 
 
 def input_and(given: str, model: Model) -> tuple[Layer, str]:
@@ -72,7 +68,7 @@ def find_output(model: Model, name: str) -> Layer | None:
 def find_layers(model: Model, name: str) -> list[Layer]:
     """The layers that go by a name, in bodies too; by one such as `relu#5`, or `If_1/then_body/relu`, only one does."""
     found = [layer for layer in model.graph.walk() if layer.name == name]
-    plain = ITERATION.sub("/", name)
+    plain = whenever(name)
     return found or [layer for layer in model.graph.walk() if plain in (unique(layer), placed(layer))]
 
 

@@ -8,9 +8,10 @@ import numpy as np
 
 from irrun.ir.graph import Layer, Model, Value
 from irrun.records import dataclass
+from irrun.run.keys import Path
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.alignment import Pair
-from irrun.tools.compare.sides.tensors import Path, origins
+from irrun.tools.compare.sides.tensors import origins
 
 _CHUNK = 1 << 20
 """Elements of constants that are compared at a time."""

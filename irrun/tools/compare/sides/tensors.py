@@ -9,12 +9,9 @@ from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.ir.graph import Graph, Layer, Model, Value
 from irrun.ir.signature import names_of_results
 from irrun.run.inputs import Binding
-from irrun.run.keys import key
+from irrun.run.keys import Path, key
 from irrun.spec.attributes import parse_shape
 from irrun.spec.op import Array, Tensor
-
-Path = tuple[tuple[str, str, int], ...]
-"""The bodies that a tensor is made in, as `irrun.Event.path` has them."""
 
 _OTHERS = ("Parameter", "Const", "Result", "Assign")
 """Layers that compute nothing; some files say that those have outputs that end something."""
