@@ -163,3 +163,64 @@ def test_functions_of_a_reshaped_convolution_are_fused_with_it(shape, tmp_path, 
     graph.result(graph.op("Tanh", graph.op("Unsqueeze", z, np.int64([0]), rank=len(shape) + 1), rank=len(shape) + 1))
     reference = agree(graph.executors(tmp_path, monkeypatch))
     assert layers(reference)[0] == "Convolution+Gelu"
+
+
+def product(graph, value, columns, seed=3):
+    weights = np.random.default_rng(seed).standard_normal((12, columns), np.float32)
+    return graph.op("MatMul", value, weights, rank=2, transpose_a="false", transpose_b="false")
+
+
+@pytest.mark.parametrize("first", [True, False])
+@pytest.mark.parametrize("type", ["Add", "Subtract"])
+def test_a_reshaped_product_and_a_tensor_of_its_new_shape(first, type, tmp_path, monkeypatch):
+    graph = Graph()
+    x, beside = graph.parameter("x", "f32", (6, 12)), graph.parameter("beside", "f32", (2, 3, 12))
+    biased = graph.binary("Add", product(graph, x, 12), np.ones((1, 12), np.float32), rank=2)
+    y = graph.op("Reshape", biased, np.int64([2, -1, 12]), rank=3, special_zero="false")
+    z = graph.binary(type, *((y, beside) if first else (beside, y)), rank=3)
+    flat = graph.op("Reshape", z, np.int64([6, 12]), rank=2, special_zero="false")
+    again = graph.op("Reshape", product(graph, flat, 12), np.int64([2, 3, 12]), rank=3, special_zero="false")
+    graph.result(graph.binary(type, *((again, z) if first else (z, again)), rank=3))
+    graph.result(z)
+    reference = agree(graph.executors(tmp_path, monkeypatch))
+    assert [layer for layer in layers(reference) if layer != "Reshape"] == [f"MatMul+Add+{type}", f"MatMul+{type}"]
+
+
+@pytest.mark.parametrize("shape", [(12,), (3, 1), (1, 3, 12)])
+def test_what_a_reshaped_product_is_broadcast_with_stays(shape, tmp_path, monkeypatch):
+    graph = Graph()
+    x, beside = graph.parameter("x", "f32", (6, 12)), graph.parameter("beside", "f32", shape)
+    y = graph.op("Reshape", product(graph, x, 12), np.int64([2, 3, 12]), rank=3, special_zero="false")
+    graph.result(graph.binary("Add", y, beside, rank=3))
+    reference = agree(graph.executors(tmp_path, monkeypatch))
+    assert layers(reference) == ["MatMul", "Reshape", "Add"]
+
+
+def test_a_reshaped_product_that_others_read_too_stays(tmp_path, monkeypatch):
+    graph = Graph()
+    x, beside = graph.parameter("x", "f32", (6, 12)), graph.parameter("beside", "f32", (2, 3, 12))
+    y = graph.op("Reshape", product(graph, x, 12), np.int64([2, 3, 12]), rank=3, special_zero="false")
+    graph.result(graph.binary("Add", graph.binary("Multiply", y, y, rank=3), beside, rank=3))
+    reference = agree(graph.executors(tmp_path, monkeypatch))
+    assert layers(reference) == ["MatMul", "Reshape", "Multiply+Add"]
+
+
+@pytest.mark.parametrize("sizes", [(2, 3), (3, 5), (1, 1), (0, 3)])
+def test_a_reshaped_product_of_sizes_that_a_run_tells(sizes, tmp_path):
+    graph = Graph()
+    x, beside = graph.parameter("x", "f32", (-1, 12)), graph.parameter("beside", "f32", (-1, -1, 12))
+    shape = graph.layer("ShapeOf", [beside], [("i64", (3,))], "opset3", output_type="i64")[0]
+    y = graph.op("Reshape", product(graph, x, 12), shape, rank=3, special_zero="false")
+    graph.result(graph.binary("Add", y, beside, rank=3))
+    path = graph.save(tmp_path)
+    executors = [irrun.GraphExecutor(path, engine=engine) for engine in ("reference", "numpy", "auto")]
+    rng = np.random.default_rng(0)
+    for count in range(1, 5):  # of which later ones are made from a template
+        batch, length = sizes[0] * count, sizes[1]
+        inputs = {
+            "x": rng.standard_normal((batch * length, 12), np.float32),
+            "beside": rng.standard_normal((batch, length, 12), np.float32),
+        }
+        wanted, *others = (next(iter(executor.run(inputs).values())) for executor in executors)
+        for found in others:
+            np.testing.assert_allclose(found, wanted, 2e-5, 2e-5)
