@@ -6,6 +6,7 @@ import json
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from irrun.engines.stacked import StackedWeights
 from irrun.records import dataclass
 from irrun.run.internal_ops import REORDER
 from irrun.spec.patterns import shape_text
@@ -131,7 +132,7 @@ def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
     results = [program.tensors[number] for number in instruction.results[:2]]
     return Entry(
         _name(instruction),
-        " + ".join(part.op.type for part in instruction.parts),
+        _type(program, instruction),
         ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in results),
         by,
         operations(program, instruction),
@@ -142,6 +143,13 @@ def _name(instruction: Instruction) -> str:
     if instruction.op is REORDER:
         return "(reorder)"
     return "(convert)" if all(part.ports == () for part in instruction.parts) else instruction.layer.name
+
+
+def _type(program: Program, instruction: Instruction) -> str:
+    """The ops that are computed together; products of one tensor with several matrices are one."""
+    weights = program.compressed.get(instruction.inputs[1] or -1) if len(instruction.inputs) > 1 else None
+    count = f"{len(weights.parts)} x " if isinstance(weights, StackedWeights) else ""
+    return count + " + ".join(part.op.type for part in instruction.parts)
 
 
 def operations(program: Program, instruction: Instruction) -> int:

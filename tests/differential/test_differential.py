@@ -14,6 +14,7 @@ from differential.graph import Case
 from differential.minimise import described, minimise
 from differential.pool import Died, run
 from differential.run import findings
+from differential.siblings import siblings
 
 SEED = 0
 MODELS = 500
@@ -25,6 +26,12 @@ def test_engines_agree_with_the_reference_on_random_models(first):
     items = [(SEED, number, ENGINES) for number in range(first, first + CHUNK)]
     found = [(item[1], finding) for item, several in findings(items, 1) for finding in several]
     assert not found, "\n".join(f"{SEED}/{number} {finding.kind}: {finding.detail}" for number, finding in found)
+
+
+@pytest.mark.parametrize("first", range(0, 100, CHUNK))
+def test_engines_agree_on_products_of_one_tensor(first):
+    found = [(number, finding) for number in range(first, first + CHUNK) for finding in examine(siblings(SEED, number))]
+    assert not found, "\n".join(f"{number} {finding.kind}: {finding.detail}" for number, finding in found)
 
 
 def test_a_model_is_the_same_every_time():

@@ -19,6 +19,7 @@ class Odd:
 
     decodes = False
     quantized = False
+    stacks = False
     threads = 1
 
     def __init__(self, change: Callable[[Work, Compiled], Compiled], name: str = "odd") -> None:
