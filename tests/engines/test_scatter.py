@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,13 @@ from engines.works import aligned_empty, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
+from run.models import anything, i64, model, saved
+
+import irrun
 from irrun.engines.compiled import scatter
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.work import Operand, Work
+from irrun.run.borrowing import handed_on
 from irrun.spec.dtypes import element_type
 
 OLD, NEW = "ScatterElementsUpdate-3", "ScatterElementsUpdate-12"
@@ -181,10 +186,23 @@ def test_indices_outside_are_left_to_the_rule(engine: CompiledEngine, axis: int,
     assert judged(engine, NEW, INIT, *arrays)[1] == (wrong == -1)
 
 
-def test_a_result_that_may_be_given_out_is_not_copied(engine: CompiledEngine) -> None:
-    zeros, ones = np.zeros((1, 512), "i8"), np.ones((513, 512), "f4")
-    arrays = ones, zeros, np.ones((1, 512), "f4"), np.array(0)
-    assert engine.compile(work_of(OLD, {}, arrays, [(ones.shape, "f32")], constant=(3,))) is None
+def test_a_large_result_is_handed_on_where_it_was_made(tmp_path: Path) -> None:
+    b = model()
+    data, updates = anything(b, "f4", (600, 512)), anything(b, "f4", (3, 512))
+    indices = b.constant(np.random.default_rng(1).integers(0, 600, (3, 512)))
+    b.result(b.one("ScatterElementsUpdate-3", data, indices, updates, i64(b, 0)))
+    path = saved(b, tmp_path)
+    ours, plain = (irrun.GraphExecutor(path, engine=engine) for engine in ("auto", "reference"))
+    rng = np.random.default_rng(2)
+    kept = []
+    for _ in range(3):
+        feed = [rng.standard_normal(shape, np.float32) for shape in ((600, 512), (3, 512))]
+        kept.append((ours.run(feed), plain.run(feed)))
+    for own, expected in kept:
+        for name, array in expected.items():
+            np.testing.assert_array_equal(own[name], array)
+    (program,) = (kept.program for kept in ours._whole.preparation._kept.values())
+    assert [*handed_on(program)] == [*program.results]
 
 
 def test_what_is_left_to_others(engine: CompiledEngine) -> None:

@@ -50,9 +50,6 @@ REDUCED = {"f32": ir.FloatType(), "f64": ir.DoubleType()} | {
 
 REDUCTIONS = ("sum", "prod", "max", "min")
 
-MAX_PLACED = 1 << 20
-"""Bytes of a result that is put where a plan wants it, from where it is copied if it is given out."""
-
 MAX_KEPT = 16
 """Shapes of arrays for which a call keeps its arguments."""
 
@@ -183,13 +180,13 @@ def _planned(
 
 
 def compile(work: Work, team: Team) -> Compiled | None:
-    """A work of known sizes, whose result is small. A large one is made where it may stay: by a call for any sizes."""
+    """A work of known sizes."""
     opened, axis, op = open(work, team), work.constant(3), op_of(work.name)
     data, indices, updates = work.required(3)
     if opened is None or work.posts or axis is None or op is None or data.type == "string":
         return None
     item, index = numpy_dtype(data.type).itemsize, numpy_dtype(indices.type).itemsize
-    if prod(data.shape) * item > MAX_PLACED or updates.shape != indices.shape or updates.type != data.type:
+    if updates.shape != indices.shape or updates.type != data.type:
         return None
     kernel = partial(op.kernel, **work.attrs)
     planned = _planned(team, opened, data.shape, indices.shape, int(axis.item()), item, index)
