@@ -148,8 +148,10 @@ def _name(instruction: Instruction) -> str:
 def _type(program: Program, instruction: Instruction) -> str:
     """The ops that are computed together; products of one tensor with several matrices are one."""
     weights = program.compressed.get(instruction.inputs[1] or -1) if len(instruction.inputs) > 1 else None
-    count = f"{len(weights.parts)} x " if isinstance(weights, StackedWeights) else ""
-    return count + " + ".join(part.op.type for part in instruction.parts)
+    types = [part.op.type for part in instruction.parts]
+    if isinstance(weights, StackedWeights):
+        types[0] += f" x {len(weights.parts)}"
+    return " + ".join(types)
 
 
 def operations(program: Program, instruction: Instruction) -> int:

@@ -164,8 +164,9 @@ def test_a_profile_says_how_many_products_are_one(tmp_path):
     profile = Profile()
     executor.run([np.ones((2, 30, 16), F32)], profile=profile)
     (entry,) = (entry for entry in profile.entries.values() if "MatMul" in entry.type)
-    assert (entry.type, entry.shape) == ("3 x MatMul + Add", "f32[2, 30, 80]")
+    assert (entry.type, entry.shape) == ("MatMul x 3 + Add", "f32[2, 30, 80]")
     assert entry.operations == 2 * 60 * 16 * 80
+    assert profile.table().splitlines()[-2].split()[:3] == ["MatMul", "onednn", "1"]
 
 
 def test_nothing_is_laid_out_anew_for_a_single_run(tmp_path):
