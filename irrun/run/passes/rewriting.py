@@ -167,16 +167,15 @@ class _Rewriting:
         trait = instruction.op.trait(Elementwise)
         if trait is None or trait.arity != 2 or len(instruction.inputs) != 2 or trait.broadcast != "numpy":
             return False
-        shape = self._shape(instruction.outputs[0])
-        if not all(same_shapes(shape, self._shape(number or 0)) for number in instruction.inputs):
-            return False
         for read, other in (instruction.inputs, instruction.inputs[::-1]):
             maker = self._maker(read, Reshaping)
             if maker is None or read is None or other is None or other == read or self._readers[read] != 1:
                 continue
-            source = self._product_in(maker)
-            beside = None if source is None else self._in_shape_of(source, other, maker)
-            if source is None or beside is None:
+            source, shape = self._product_in(maker), self._shape(instruction.outputs[0])
+            if source is None or not all(same_shapes(shape, self._shape(number)) for number in (read, other)):
+                continue
+            beside = self._in_shape_of(source, other, maker)
+            if beside is None:
                 continue
             made = self.program.tensors[instruction.outputs[0]]
             before = Tensor(made.type, self.program.tensors[source].shape)
