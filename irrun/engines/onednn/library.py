@@ -27,6 +27,7 @@ from irrun.engines.onednn.bindings import (
     load_parallel,
     load_threads,
 )
+from irrun.engines.onednn.signals import is_exposed, sheltered
 from irrun.engines.placement import Placement
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work_cache import WorkCache
@@ -151,7 +152,8 @@ class _Memory:
 class Primitive:
     """A computation, for a number of threads, that oneDNN compiles when it is first bound: others are often asked for
     only to see what they would be. `scratch` is how many bytes a call takes. One that is `leaking` leaves the tables of
-    its functions behind when it is destroyed; `leaked` have been compiled so far."""
+    its functions behind when it is destroyed; `leaked` have been compiled so far. While one that is `exposed`
+    computes, signals have to wait (`signals.py`)."""
 
     leaked = 0
 
@@ -163,9 +165,10 @@ class Primitive:
         threads: int,
         given: dict[int, Descriptor],
         leaking: bool,
+        exposed: bool,
     ) -> None:
         self.library, self._descriptor, self.implementation = library, descriptor, implementation
-        self._threads, self._leaking = threads, leaking
+        self._threads, self._leaking, self._exposed = threads, leaking, exposed
         self._layouts = given
         self._execute: Callable[[c_int, bytes, object], object] | None = None
         self.scratch = int(library.size_of(library.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, SCRATCHPAD)))
@@ -203,6 +206,8 @@ class Primitive:
         """What computes with so many arguments; these lie in what is kept beside them."""
         library, threads = self.library, self._threads
         execute, used, use = library.execute, library.threads_used, library.use_threads
+        if self._exposed:
+            execute = sheltered(execute, threads, library.parallel_call)
         place = library.place if threads > 1 else None
         handle, stream = self._handle._as_parameter_, library.stream._as_parameter_
 
@@ -230,8 +235,8 @@ class Library:
         self.dll, self.threads, self.once = dll, threads, once
         self.lasting = fixed and not once
         self.threads_used, self.use_threads = load_threads(dll)
-        self._parallel = load_parallel(dll)
-        self._placement = Placement(1 if once else threads, self._parallel)
+        self.parallel_call = load_parallel(dll)
+        self._placement = Placement(1 if once else threads, self.parallel_call)
         self.size_of, self.equal = dll.dnnl_memory_desc_get_size, dll.dnnl_memory_desc_equal
         self.query, self.execute = dll.dnnl_memory_desc_query, load_execute(dll)
         self.engine = self.made("engine_create", "engine_destroy", _CPU, 0)
@@ -257,7 +262,7 @@ class Library:
         """Have each thread call a function of C with an argument, and wait for them."""
         if self._placement.needed:
             self._placement.look()
-        self._parallel(address, argument, self.threads, 0)
+        self.parallel_call(address, argument, self.threads, 0)
 
     def made(self, create: str, destroy: str, *args: Any) -> _Handle:
         """What a function of oneDNN makes, which must be there."""
@@ -391,7 +396,8 @@ class Library:
         leaking = "brg" in implementation and any(post[0] == "eltwise" for post in posts) and "conv" in kind
         if leaking and not self.lasting and Primitive.leaked >= MAX_LEAKING:
             return None
-        return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts), leaking)
+        exposed = is_exposed(kind, implementation)
+        return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts), leaking, exposed)
 
     def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
