@@ -94,7 +94,10 @@ def test_data_and_states_that_lie_otherwise(name, batch):
         turned = np.asfortranarray(arrays[number])
         reversed_rows = np.ascontiguousarray(arrays[number][::-1])[::-1]
         repeated = np.broadcast_to(arrays[number][:1], arrays[number].shape)
-        for view in (beside[::2, 1 : 1 + width], turned, reversed_rows, repeated):
+        backwards = np.ascontiguousarray(arrays[number][:, ::-1])[:, ::-1]
+        spread = np.repeat(arrays[number], 2, axis=1)[:, ::2]
+        one = np.broadcast_to(arrays[number][:, :1], arrays[number].shape)
+        for view in (beside[::2, 1 : 1 + width], turned, reversed_rows, repeated, backwards, spread, one):
             check(name, [*arrays[:number], view, *arrays[number + 1 :]])
 
 

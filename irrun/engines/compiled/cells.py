@@ -34,7 +34,7 @@ def cell(work: Work, team: Team) -> Compiled | None:
     if network is None or not network.is_small_cell:
         return None
     read = work.required(1 + network.cell.states)
-    rows = [(own.shape[-1] * ITEM, ITEM) if own.shape[0] == 1 else own.strides for own in read]
+    rows = [(own.shape[-1] * ITEM, own.strides[-1]) if own.shape[0] == 1 else own.strides for own in read]
     wants: dict[int, Layout | None] = {}
     for number, (own, strides) in enumerate(zip(read, rows, strict=True)):
         if strides[0] < 0 or (own.shape[-1] > 1 and strides[1] != ITEM):
