@@ -12,7 +12,7 @@ from irrun.records import dataclass
 from irrun.spec.op import Array
 
 
-@dataclass(frozen=True, slots=True, eq=False)
+@dataclass(frozen=True, slots=True, eq=False, weakref_slot=True)
 class StackedWeights(CompressedWeights):
     """Matrices [columns, inner] of f32, the `parts`, as one that is nowhere in memory until an engine lays it out."""
 

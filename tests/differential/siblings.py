@@ -41,7 +41,8 @@ def _family(b: Builder) -> None:
         x = b.keep(b.input([*(b.dim() for _ in range(b.choose([1, 1, 2, 2, 3]))), b.choose([4, 8, 17])]))
     made = [_product(b, x) for _ in range(b.number(2, 5))]
     for value in made:
-        b.keep(_view(b, value) if b.chance(0.9) else value)
+        seen = _view(b, value) if b.chance(0.9) else value
+        b.keep(b.one("Abs-1", seen) if b.chance(0.8) else seen)
     if b.chance(0.4):
         b.keep(_attention(b, made))
     for _ in range(b.number(0, 3)):

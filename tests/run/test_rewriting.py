@@ -224,3 +224,20 @@ def test_a_reshaped_product_of_sizes_that_a_run_tells(sizes, tmp_path):
         wanted, *others = (next(iter(executor.run(inputs).values())) for executor in executors)
         for found in others:
             np.testing.assert_allclose(found, wanted, 2e-5, 2e-5)
+
+
+@pytest.mark.parametrize("rows", [3, 9, 4, 2])
+def test_a_reshaped_product_of_rows_of_which_there_may_be_none(rows, tmp_path):
+    graph = Graph()
+    x, beside = graph.parameter("x", "f32", (-1, 12)), graph.parameter("beside", "f32", (1, -1, 12))
+    part = graph.layer(
+        "Slice", [x, *map(graph.constant, map(np.int64, ([2], [99], [1], [0])))], [("f32", (-1, 12))], "opset8"
+    )[0]
+    y = graph.op("Reshape", product(graph, part, 12), np.int64([1, -1, 12]), rank=3, special_zero="false")
+    graph.result(graph.binary("Add", y, beside, rank=3))
+    path = graph.save(tmp_path)
+    executors = [irrun.GraphExecutor(path, engine=engine) for engine in ("reference", "auto")]
+    for count in (rows, rows + 5, rows + 1, rows):
+        inputs = {"x": np.ones((count, 12), np.float32), "beside": np.ones((1, count - 2, 12), np.float32)}
+        wanted, found = (next(iter(executor.run(inputs).values())) for executor in executors)
+        np.testing.assert_allclose(found, wanted, 2e-5, 2e-5)

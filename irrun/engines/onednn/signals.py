@@ -40,10 +40,9 @@ def is_exposed(kind: str, implementation: str) -> bool:
 
 @cache
 def _change() -> Any:
-    """pthread_sigmask(how, signals, before)."""
-    change = ctypes.PyDLL(None).pthread_sigmask
-    change.argtypes, change.restype = (c_int, c_void_p, c_void_p), c_int
-    return change
+    """pthread_sigmask(how, signals, before), which is given a `c_int` and two `c_void_p`, or None: to have their types
+    looked at would take as long as the call."""
+    return ctypes.PyDLL(None)["pthread_sigmask"]
 
 
 @cache
@@ -56,13 +55,19 @@ def _kept_back() -> Any:
     return signals
 
 
-class _Pool(threading.local):
-    """Of how many threads that OpenMP keeps for this one it is seen to that they handle no signals, and since when."""
+class _Caller(threading.local):
+    """Of a thread, `before` is where the signals are noted that it has kept back before, also by their address; and it
+    is seen to that of so many threads which OpenMP keeps for it all others handle none, `count` since so many `forks`.
+    """
 
     count, forks = 1, 0
 
+    def __init__(self) -> None:
+        self.noted = _SET()
+        self.before = c_void_p(ctypes.addressof(self.noted))
 
-_pool = _Pool()
+
+_caller = _Caller()
 _forks = 0
 
 
@@ -81,30 +86,30 @@ def sheltered(execute: Execute, threads: int, parallel: Callable[[Any, Any, int,
 
     `parallel(function, argument, threads, 0)` has them all call a function of C.
     """
-    change, kept_back = _change(), _kept_back()
+    change, kept_back = _change(), c_void_p(ctypes.addressof(_kept_back()))
+    block, restore = c_int(signal.SIG_BLOCK), c_int(signal.SIG_SETMASK)
 
     def call(primitive: Any, stream: Any, count: c_int, arguments: bytes) -> None:
-        if threads > 1 and (_pool.count < threads or _pool.forks != _forks):
+        caller = _caller
+        if threads > 1 and (caller.count < threads or caller.forks != _forks):
             _silence(threads, parallel)
-        before = _SET()
-        change(signal.SIG_BLOCK, None, before)  # ahead of all, so that it is known wherever a handler raises something
+        before = caller.before
         try:
-            change(signal.SIG_BLOCK, kept_back, None)
+            change(block, kept_back, before)  # a handler that raises something does so after calls, not ahead of them
             execute(primitive, stream, count, arguments)
         finally:
-            change(signal.SIG_SETMASK, before, None)
+            change(restore, before, None)
 
     return call
 
 
 def _silence(threads: int, parallel: Callable[[Any, Any, int, int], object]) -> None:
     """Have the other threads handle no signals."""
-    own, change, kept_back = threading.get_native_id(), _change(), _kept_back()
-    forks = _forks
+    own, forks = threading.get_native_id(), _forks
 
     def keep_back(_: object) -> None:
         if threading.get_native_id() != own:
-            change(signal.SIG_BLOCK, kept_back, None)
+            _change()(c_int(signal.SIG_BLOCK), _kept_back(), None)
 
     parallel(ctypes.cast(_NOTE(keep_back), c_void_p), None, threads, 0)
-    _pool.count, _pool.forks = threads, forks
+    _caller.count, _caller.forks = threads, forks

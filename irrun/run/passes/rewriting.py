@@ -196,7 +196,9 @@ class _Rewriting:
             return None
         if not any(product.inputs[1] in known for known in (self.program.constants, self.program.compressed)):
             return None
-        return source if isinstance(shape[1], int) and shape[1] and shape[0] != 0 else None
+        if not isinstance(shape[1], int) or any(isinstance(size, int) and not size for size in shape):
+            return None
+        return source
 
     def _in_shape_of(self, wanted: int, number: int, reshape: Instruction) -> int | None:
         """A tensor in the shape of such a product, as `reshape` can make it; None where it can't."""

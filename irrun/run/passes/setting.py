@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -118,7 +119,7 @@ class Setting:
     alignment: Alignment = field(default_factory=Alignment)
     """Copies of constants."""
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
-    _stacked: dict[Hashable, StackedWeights] = field(default_factory=dict)
+    _stacked: WeakValueDictionary[Hashable, StackedWeights] = field(default_factory=WeakValueDictionary)
     _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 
     @property
@@ -153,10 +154,8 @@ class Setting:
     def stacked(self, parts: Sequence[Array]) -> StackedWeights:
         """Matrices one below the other, which programs share."""
         key = tuple((data_address(part), part.shape, part.strides) for part in parts)
-        found = self._stacked.get(key)
-        if found is None:
-            found = self._stacked[key] = StackedWeights.of(parts)  # which keeps them, so that these are their places
-        return found
+        made = StackedWeights.of(parts)  # which keeps them, so that these are their places
+        return self._stacked.setdefault(key, made)
 
     def codes(self, weights: Array) -> CompressedWeights:
         """Constant whole numbers from -128 to 127 as codes, which programs share."""

@@ -5,7 +5,8 @@ call. What was added to the columns of each is added to those of all; parts of t
 place of the results. Nowhere do the matrices lie one below the other (`StackedWeights`) but where the engine has them.
 
 Expects a program without posts whose sizes are known, or are to be settled, and nothing of which is made anew
-afterwards for other sizes. Leaves alone products whose results something is done to at once, as their posts.
+afterwards for other sizes. Leaves alone products whose results something is done to at once, as their posts, or that
+are read where it is quicker if they lie densely.
 """
 
 from __future__ import annotations
@@ -22,9 +23,12 @@ from irrun.records import NamedTuple
 from irrun.run.internal_ops import COLUMNS, from_to
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import same_shapes
+from irrun.spec.dims import Shape, same_shapes
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Attending, Elementwise, MatrixProduct, Permutation, Reshaping
+from irrun.spec.traits import Attending, Cutting, Elementwise, MatrixProduct, Permutation, Reshaping, Splitting
+
+LEAST = 1 << 17
+"""Weights of all together from which on it pays: few more columns are as soon computed by themselves."""
 
 NOTHING = -0.0
 """What changes no number that it is added to: 0 would make -0 of f32 a 0."""
@@ -46,7 +50,7 @@ class _Member(NamedTuple):
 def stack(program: Program, setting: Setting) -> Program:
     if not setting.engines or not setting.stacks or setting.watched:
         return program
-    groups = [group for group in _Search(program, setting).groups() if len(group) > 1]
+    groups = [group for group in _Search(program, setting).groups() if _is_worth_it(group)]
     if not groups:
         return program
     first = {id(group[0].product): group for group in groups}
@@ -59,6 +63,10 @@ def stack(program: Program, setting: Setting) -> Program:
         elif id(instruction) not in gone:
             made.instructions.append(instruction)
     return made
+
+
+def _is_worth_it(group: Sequence[_Member]) -> bool:
+    return len(group) > 1 and sum(member.matrix.size for member in group) >= LEAST
 
 
 class _Search:
@@ -91,11 +99,13 @@ class _Search:
         if any(tensors[own].type != "f32" for own in (data, number, *instruction.outputs)):
             return None
         shape = tensors[data].shape
-        if data in self._program.constants or not shape or len(shape) < 2 or not self._is_closed(instruction):
+        if data in self._program.constants or not shape or len(shape) < 2 or _is_empty(shape):
+            return None
+        if not self._is_closed(instruction):
             return None
         matrix = value if instruction.attrs[trait.transpose_b] else value.T
         made = _Member(instruction, matrix, *self._sum(instruction, len(matrix)))
-        return made if self._is_looked_at(made.result) else None
+        return made if self._is_looked_at(made.result, len(matrix)) else None
 
     def _is_closed(self, instruction: Instruction) -> bool:
         return self._setting.closed(instruction, self._program)
@@ -110,6 +120,8 @@ class _Search:
         trait, others = reader.op.trait(Elementwise), [own for own in reader.inputs if own != number]
         if trait is None or trait.function != "add" or len(reader.inputs) != 2 or len(others) != 1:
             return nothing
+        if reader.attrs.get("auto_broadcast", "numpy") != "numpy":
+            return nothing
         constant, tensors = self._program.constants.get(others[0] or 0), self._program.tensors
         if constant is None or constant.dtype != np.float32 or constant.shape[-1:] != (columns,):
             return nothing
@@ -118,12 +130,45 @@ class _Search:
         fits = same_shapes(tensors[number].shape, tensors[reader.outputs[0]].shape)
         return (reader, constant.reshape(-1)) if fits else nothing
 
-    def _is_looked_at(self, number: int) -> bool:
-        """Whether a result is read only by what reads views of it, or takes it for a matrix."""
-        looking = (Reshaping, Permutation, Attending, MatrixProduct)
+    def _is_looked_at(self, number: int, columns: int) -> bool:
+        """Whether a result is read by what multiplies it, or behind views that leave the columns apart from the rows,
+        by what goes through its elements: others would copy what does not lie densely, or take longer."""
+        readers = self._readers[number]
+        return number not in self._program.results and all(self._reads_apart(own, columns) for own in readers)
+
+    def _reads_apart(self, reader: Instruction, columns: int) -> bool:
+        if reader.op.trait(Reshaping) is not None:
+            shape = self._program.tensors[reader.outputs[0]].shape
+            return shape is not None and _ends_with(shape, columns) and self._is_viewed(reader.outputs[0])
+        if reader.op.trait(Permutation) is not None:
+            return self._is_viewed(reader.outputs[0])
+        return any(reader.op.trait(kind) is not None for kind in (Attending, MatrixProduct))
+
+    def _is_viewed(self, number: int) -> bool:
+        """The same of a view of a result."""
+        looking, through = (Reshaping, Permutation), (Attending, MatrixProduct, Elementwise, Cutting, Splitting)
         return number not in self._program.results and all(
-            any(reader.op.trait(kind) is not None for kind in looking) for reader in self._readers[number]
+            self._is_viewed(reader.outputs[0])
+            if any(reader.op.trait(kind) is not None for kind in looking)
+            else any(reader.op.trait(kind) is not None for kind in through)
+            for reader in self._readers[number]
         )
+
+
+def _is_empty(shape: Shape) -> bool:
+    return any(isinstance(size, int) and not size for size in shape)
+
+
+def _ends_with(shape: Shape, columns: int) -> bool:
+    """Whether the last axes, of known sizes, have so many elements."""
+    count = 1
+    for size in reversed(shape):
+        if count == columns:
+            return True
+        if not isinstance(size, int):
+            return False
+        count *= size
+    return count == columns
 
 
 def _stacked(group: Sequence[_Member], program: Program, setting: Setting) -> Iterator[Instruction]:
