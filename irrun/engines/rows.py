@@ -5,7 +5,6 @@ from __future__ import annotations
 from math import prod
 
 from irrun.engines.axes import dense_strides, matrix_of, reshaped_strides
-from irrun.engines.stacked import is_stacked
 from irrun.engines.work import Layout, Operand, Work
 
 FEW_ROWS = range(1, 25)
@@ -39,15 +38,10 @@ def rows_of(work: Work) -> tuple[int, tuple[int, int], dict[int, Layout | None]]
 
 def is_of_few_rows(work: Work) -> bool:
     """Whether a work is the product of few rows of f32 with a constant matrix."""
-    if work.name != "MatMul-1" or (work.compressed and not is_stacked(work)):
+    if work.name != "MatMul-1" or work.compressed:
         return False
     right = work.required(2)[1]
-    if (
-        (right.value is None and not is_stacked(work))
-        or right.type != "f32"
-        or len(right.shape) < 2
-        or prod(right.shape[:-2]) != 1
-    ):
+    if right.value is None or right.type != "f32" or len(right.shape) < 2 or prod(right.shape[:-2]) != 1:
         return False
     columns, size = right.shape[-2 if work.attrs["transpose_b"] else -1], prod(right.shape)
     if columns < LEAST_COLUMNS or not LEAST_WEIGHTS <= size <= MOST_WEIGHTS:

@@ -229,14 +229,13 @@ class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
     One that `decodes` multiplies with compressed weights as quickly as memory gives them. One that is `quantized`
-    multiplies codes. One that `stacks` multiplies with several matrices as with one.
+    multiplies codes.
     """
 
     name: str
     threads: int
     decodes: bool
     quantized: bool
-    stacks: bool
 
     def unaligned(self, name: str) -> bool:
         """Whether constants of works of the op `name` may lie at any address, as they do in a file."""

@@ -47,10 +47,7 @@ def compile_work(engine: Engine, work: Work, instruction: Instruction) -> Compil
 def compiled_again(work: Work, instruction: Instruction, taken: Taken) -> Compiled | None:
     """What comes of the work of one of a kind with weights of its own, perhaps the same ones."""
     pairs = [(work.inputs[at], taken.work.inputs[at]) for at in taken.weights]
-    same = all(
-        own is not None and other is not None and own.value is other.value and own.compressed is other.compressed
-        for own, other in pairs
-    )
+    same = all(own is not None and other is not None and own.value is other.value for own, other in pairs)
     if same or taken.compiled.shared:
         return taken.compiled
     again = taken.compiled.again

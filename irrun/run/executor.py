@@ -157,7 +157,6 @@ class GraphExecutor:
         self._setting.literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
         integers = not self._setting.literal and precision != "bf16"
         self._setting.quantized = integers and any(engine.quantized for engine in engines)
-        self._setting.stacks = any(engine.stacks for engine in engines)
         self._setting.encloses = not once
         self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._inference, self._engines = inference, engines

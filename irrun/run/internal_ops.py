@@ -71,23 +71,6 @@ def with_eps(eps: float) -> Mapping[str, Any]:
     return {"eps": eps}
 
 
-def _columns(data: Array, *, start: int, stop: int) -> Array:
-    """Some of the last axis."""
-    return data[..., start:stop]
-
-
-def _columns_rule(node: Node) -> list[Tensor]:
-    data, attrs = node.inputs["data"], node.attrs
-    shape = None if data.shape is None else (*data.shape[:-1], attrs["stop"] - attrs["start"])
-    return [Tensor(data.type, shape)]
-
-
-@cache
-def from_to(start: int, stop: int) -> Mapping[str, Any]:
-    """The attributes of COLUMNS, shared by all instructions that take the same ones."""
-    return {"start": start, "stop": stop}
-
-
 def _along_channels(values: Sequence[float], rank: int) -> Array:
     array = np.array(values, np.float32)
     return array.reshape(()) if array.size == 1 else array.reshape(-1, *[1] * (rank - 2))
@@ -117,16 +100,6 @@ ROOT_MEAN_SQUARE = Op(
     traits=[Normalizing()],
 )
 """Each line along the last axis of `data`, times 1 / sqrt(mean of the squares + the attribute `eps`)."""
-
-COLUMNS = Op(
-    "Columns-0",
-    _columns,
-    [Input("data", "dynamic", "...")],
-    [Output("columns", "dynamic", "...")],
-    rule=_columns_rule,
-    view_of="data",
-)
-"""The elements of `data` from `start` to `stop` along the last axis: what one of several layers gives."""
 
 REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
 """What brings a tensor into another layout; no layer is of it."""

@@ -6,7 +6,6 @@ import json
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from irrun.engines.stacked import StackedWeights
 from irrun.records import dataclass
 from irrun.run.internal_ops import REORDER
 from irrun.spec.patterns import shape_text
@@ -132,7 +131,7 @@ def _entry(program: Program, instruction: Instruction, by: str) -> Entry:
     results = [program.tensors[number] for number in instruction.results[:2]]
     return Entry(
         _name(instruction),
-        _type(program, instruction),
+        " + ".join(part.op.type for part in instruction.parts),
         ", ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in results),
         by,
         operations(program, instruction),
@@ -143,15 +142,6 @@ def _name(instruction: Instruction) -> str:
     if instruction.op is REORDER:
         return "(reorder)"
     return "(convert)" if all(part.ports == () for part in instruction.parts) else instruction.layer.name
-
-
-def _type(program: Program, instruction: Instruction) -> str:
-    """The ops that are computed together; products of one tensor with several matrices are one."""
-    weights = program.compressed.get(instruction.inputs[1] or -1) if len(instruction.inputs) > 1 else None
-    types = [part.op.type for part in instruction.parts]
-    if isinstance(weights, StackedWeights):
-        types[0] += f" x {len(weights.parts)}"
-    return " + ".join(types)
 
 
 def operations(program: Program, instruction: Instruction) -> int:

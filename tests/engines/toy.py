@@ -39,7 +39,6 @@ class Toy:
     threads = 1
     decodes = False
     quantized = False
-    stacks = False
 
     def __init__(self, seed: int) -> None:
         self._draw = random.Random(seed)

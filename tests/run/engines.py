@@ -19,7 +19,6 @@ class Odd:
 
     decodes = False
     quantized = False
-    stacks = False
     threads = 1
 
     def __init__(self, change: Callable[[Work, Compiled], Compiled], name: str = "odd") -> None:

@@ -9,7 +9,6 @@ from collections.abc import Iterable, Iterator
 from math import prod
 
 from irrun.engines.memory import ALIGNMENT
-from irrun.engines.stacked import StackedWeights
 from irrun.engines.work import Operand
 from irrun.run.internal_ops import QUANTIZE, REORDER
 from irrun.run.passes.fusion import ROUNDED
@@ -80,10 +79,6 @@ class _Verification:
             self.require(
                 same, f"%{number}, {tensor.type}{tensor.shape}, is compressed to {weights.type}{weights.shape}"
             )
-            if isinstance(weights, StackedWeights):
-                heights = sum(len(part) for part in weights.parts)
-                self.require(heights == weights.shape[0], f"%{number} has {heights} rows in {len(weights.parts)} parts")
-                continue
             bits = prod(weights.stored) * ELEMENT_TYPES[weights.type].bits
             held = len(weights.codes) == -(-bits // 8) and prod(weights.stored) == prod(weights.shape)
             self.require(

@@ -13,7 +13,6 @@ from irrun.engines.grid import is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_few_rows
-from irrun.engines.stacked import is_stacked
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
 from irrun.engines.vectorized.threads import Threads
@@ -123,7 +122,6 @@ class CompiledEngine:
 
     name = "compiled"
     decodes = True
-    stacks = False
 
     def __init__(
         self,
@@ -145,12 +143,11 @@ class CompiledEngine:
             return None
         if self._team is None and not self._is_reason(work):
             return None
-        compressed = work.compressed and not is_stacked(work)
-        if work.name == "MatMul-1" and not compressed and (self._parallel is None or not is_of_few_rows(work)):
+        if work.name == "MatMul-1" and not work.compressed and (self._parallel is None or not is_of_few_rows(work)):
             return None
         if self.quantized and _is_of_integers(work):
             compile = import_module("irrun.engines.compiled.integers").COMPILERS[work.name]
-        elif compressed:
+        elif work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
             compile = COMPRESSED.get(work.name)

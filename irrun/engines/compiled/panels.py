@@ -21,9 +21,8 @@ from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
 from irrun.engines.rows import rows_of
-from irrun.engines.stacked import stacked
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -58,13 +57,9 @@ def _arranged(transposed: bool, value: Array) -> Array:
 _panels: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
 
 
-def _panels_of(right: Operand, transposed: bool) -> Arranged:
+def _panels_of(value: Array, transposed: bool) -> Arranged:
     """Those of a constant, which works of other numbers of rows share."""
-    weights = stacked(right)
-    if weights is not None:
-        return arranged_once(_panels, weights.parts, lambda _: _arranged(transposed, weights.dense()), transposed)
-    assert right.value is not None
-    return arranged_once(_panels, [right.value], partial(_arranged, transposed), transposed)
+    return arranged_once(_panels, [value], partial(_arranged, transposed), transposed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +77,8 @@ class _Product:
 
     def compiled(self, team: Team, work: Work) -> Compiled:
         _, right = work.required(2)
-        panels = _panels_of(right, work.attrs["transpose_b"])
+        assert right.value is not None
+        panels = _panels_of(right.value, work.attrs["transpose_b"])
         again = partial(self.compiled, team)
         return Compiled(partial(self._bind, team, panels), 0, self.wants, taken=frozenset({1}), again=again)
 

@@ -16,7 +16,6 @@ from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE, QUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.rows import is_of_few_rows
-from irrun.engines.stacked import is_stacked
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
 Compiler = Callable[[Library, Work], Compiled | None]
@@ -89,7 +88,6 @@ class OneDNN:
     def __init__(self, library: Library, *, alone: bool = True, sparing: bool = False) -> None:
         self._library, self.alone, self._sparing = library, alone, sparing
         self.threads, self.wide = library.threads, library.wide
-        self.stacks = not library.once
         self.quantized, self.leaves_codes = library.exact, library.pairs and not library.exact
 
     def parallel(self, address: int, argument: int) -> None:
@@ -108,7 +106,7 @@ class OneDNN:
         if types & CODES and _is_coding(work) and types <= CODES | {"f32"}:
             types = {"f32"}
         if (
-            (work.compressed and not is_stacked(work))
+            work.compressed
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
             or (not self.alone and (self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)))

@@ -12,7 +12,6 @@ from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEI
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import Sizes, compiled, itemsize, packed, spread_layout, with_others
-from irrun.engines.stacked import StackedWeights, stacked
 from irrun.engines.work import LONGEST_SUM, Compiled, Operand, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
@@ -50,12 +49,12 @@ class Product(NamedTuple):
     def compiled(self, library: Library, work: Work) -> Compiled:
         """The work; a constant is laid out anew unless there is one run, and is read by nobody else."""
         _, right = work.required(2)
-        if not _is_constant(right):
+        if right.value is None:
             return compiled(work, self.primitive, {**self.inputs, WEIGHTS: 1})
         plain = self.plain() if library.once else None
         lying = plain is not None and plain.implementation == self.primitive.implementation  # others may be much slower
         primitive = plain if plain is not None and lying else self.primitive
-        weights = {WEIGHTS: self._weights(library, right, lying=lying)}
+        weights = {WEIGHTS: self._weights(library, right.value, lying=lying)}
         found = compiled(work, primitive, self.inputs, constants=weights, taken=(1,))
         found.again = partial(self._again, library, replace(found), lying)  # whoever is given it may change its `bind`
         return found
@@ -63,17 +62,14 @@ class Product(NamedTuple):
     def _again(self, library: Library, found: Compiled, lying: bool, work: Work) -> Compiled:
         """The same for other weights."""
         _, right = work.required(2)
-        return with_others(found, work, {WEIGHTS: self._weights(library, right, lying=lying)})
+        assert right.value is not None
+        return with_others(found, work, {WEIGHTS: self._weights(library, right.value, lying=lying)})
 
-    def _weights(self, library: Library, right: Operand, *, lying: bool) -> Callable[[], Array]:
+    def _weights(self, library: Library, value: Array, *, lying: bool) -> Callable[[], Array]:
         """What gives the weights, as they lie or as the primitive wants them."""
-        layout, weights, value = self.primitive.layout(WEIGHTS), stacked(right), right.value
-        if weights is not None:
-            return packed(library, weights, self.matrix, layout, StackedWeights.dense).array
-        assert value is not None
         if lying:
             return lambda: value
-        return packed(library, value, self.matrix, layout).array
+        return packed(library, value, self.matrix, self.primitive.layout(WEIGHTS)).array
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -133,30 +129,26 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
     if sums is not None:
         sums, posts = sums._replace(bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
-    few = (FEW_PRODUCTS if sums is None else FEW_CODES) * (ALONE_OF_WEIGHTS if _is_constant(right) else ALONE)
+    few = (FEW_PRODUCTS if sums is None else FEW_CODES) * (ALONE if right.value is None else ALONE_OF_WEIGHTS)
 
     def primitive_of(weights: Descriptor, quantities: Sequence[tuple[int, int]] = ()) -> Primitive | None:
         small = prod(shape) * inner < few  # models with such products leave the other threads asleep
         operands = (source, weights, shift, target)
         return library.primitive("matmul", *operands, posts=posts.posts, small=small, quantities=quantities)
 
-    wanted = library.any(matrix.shape, matrix.type) if _is_constant(right) else matrix
+    wanted = matrix if right.value is None else library.any(matrix.shape, matrix.type)
     primitive = primitive_of(wanted, () if sums is None else sums.masks(1 << len(sizes)))
     if primitive is None:
         return None
     if library.once and library.wide and primitive.implementation.startswith(WRITTEN_LATE):
         return None
-    if _is_constant(right) and (apart := _apart(library, primitive.layout(WEIGHTS))) is not None:
+    if right.value is not None and (apart := _apart(library, primitive.layout(WEIGHTS))) is not None:
         other = primitive_of(apart)
         primitive = other if other is not None and other.implementation == primitive.implementation else primitive
     inputs = {SRC: 0, **posts.inputs}
     if added is not None and sums is None:
         inputs[BIAS] = added
     return Product(primitive, inputs, matrix, partial(primitive_of, matrix), sums, posts.constants)
-
-
-def _is_constant(right: Operand) -> bool:
-    return right.value is not None or stacked(right) is not None
 
 
 def _apart(library: Library, layout: Descriptor) -> Descriptor | None:

@@ -12,7 +12,6 @@ import numpy as np
 from irrun.engines.axes import canonical_strides, dense_strides, lies_so
 from irrun.engines.memory import allocate
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
-from irrun.engines.stacked import StackedWeights
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.locks import fork_safe
 from irrun.spec.dtypes import element_type, numpy_dtype
@@ -68,7 +67,7 @@ class Packed:
     """A constant in the layout that a primitive wants, made when it is first bound and shared from then on."""
 
     def __init__(
-        self, library: Library, value: Any, source: Descriptor, target: Descriptor, arranged: Callable[[Any], Array]
+        self, library: Library, value: Array, source: Descriptor, target: Descriptor, arranged: Callable[[Array], Array]
     ) -> None:
         self._library, self._source, self.layout = library, source, target
         self._value, self._arranged = value, arranged
@@ -86,10 +85,10 @@ class Packed:
 
 def packed(
     library: Library,
-    value: Array | StackedWeights,
+    value: Array,
     source: Descriptor,
     target: Descriptor,
-    arranged: Callable[[Any], Array] = np.asarray,
+    arranged: Callable[[Array], Array] = np.asarray,
     part: int = 0,
 ) -> Packed:
     """The constant for a primitive; the one that another work has made, as those of other input shapes do.

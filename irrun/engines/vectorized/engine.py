@@ -8,7 +8,6 @@ from importlib import import_module
 from math import prod
 
 from irrun.engines import processors
-from irrun.engines.stacked import is_stacked
 from irrun.engines.vectorized import compressed, functions
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.threads import Threads
@@ -112,7 +111,6 @@ class VectorizedEngine:
     name = "numpy"
     decodes = False
     quantized = False
-    stacks = False
 
     def __init__(
         self, threads: int | None = None, *, compiling: bool = False, quantizing: bool = False, once: bool = False
@@ -132,11 +130,7 @@ class VectorizedEngine:
         """
         tensors = [*work.inputs, *work.outputs]
         compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
-        if (
-            compiler is None
-            or is_stacked(work)
-            or any(own is not None and (0 in own.shape or own.layout) for own in tensors)
-        ):
+        if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
             return None
         if any(self._is_slow(work, post) for post in work.posts) and prod(work.outputs[0].shape) >= MANY:
             return None

@@ -23,7 +23,6 @@ from irrun.run.passes.rewriting import rewrite
 from irrun.run.passes.separating import separate
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.shortening import shorten
-from irrun.run.passes.stacking import stack
 from irrun.run.program import Instruction, Program
 
 Pass = Callable[[Program, Setting], Program]
@@ -41,7 +40,6 @@ PASSES: tuple[Pass, ...] = (
     normalize,
     prune,
     enclose,
-    stack,
     grow,
     fuse,
     assign,

@@ -15,7 +15,6 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides, reshaped_strides
 from irrun.engines.memory import data_address
-from irrun.engines.stacked import StackedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Operand, Work
 from irrun.engines.work_cache import is_weight
 from irrun.interruption import hand_on
@@ -177,8 +176,6 @@ class Assignment:
         return tuple(at for at, number in enumerate(instruction.operands) if self._is_weight(number))
 
     def _is_weight(self, number: int | None) -> bool:
-        if number in self.program.compressed:
-            return isinstance(self.program.compressed[number], StackedWeights)
         return number in self.program.constants and is_weight(self.program.constants[number])
 
     def _weighted(self, instruction: Instruction, taken: Taken) -> Work:
@@ -236,11 +233,13 @@ class Assignment:
         dense = self._dense(source)
         inputs = tuple(dense if number == source else number for number in instruction.inputs)
         template = self._template(dense)
+        owner = owner_of(template)
+        start = data_address(template) - data_address(owner)
         values = [program.constants[number].tobytes() for number in others if number is not None]
-        key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, *values)
+        key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
         known = self.setting.views.get(key)
         if known is None:
-            known = self.setting.views[key] = instruction.attrs, self._views(instruction, inputs, template)
+            known = self.setting.views[key] = instruction.attrs, self._views(instruction, inputs, template, start)
         _, views = known
         if not views:
             return False
@@ -249,17 +248,15 @@ class Assignment:
         self._look(instruction, dense, views)
         return True
 
-    def _views(self, instruction: Instruction, inputs: Sequence[int | None], source: Array) -> Views:
-        """Where the results of an instruction lie from the first element of the `source` on; nothing where it copies.
-
-        Its kernel tells that, unless it would copy all of it for nothing.
-        """
+    def _views(self, instruction: Instruction, inputs: Sequence[int | None], source: Array, start: int) -> Views:
+        """Where in the memory of the `source`, which begins at byte `start` of it, the results of an instruction lie;
+        nothing where it copies. Its kernel tells that, unless it would copy all of it for nothing."""
         if instruction.op.trait(Reshaping) is not None and source.size:
             shape = static_shape(self.program.tensors[instruction.outputs[0]])
             if prod(shape) != source.size:  # the run says what is wrong
                 return []
             if source.flags.c_contiguous:
-                return [(shape, None, 0)]
+                return [(shape, None, start)]
             if reshaped_strides(source.shape, source.strides, shape) is None:
                 return []
         arrays = [None if number is None else self._template(number) for number in inputs]
@@ -271,16 +268,14 @@ class Assignment:
         owner = owner_of(source)
         if not all(result.size and owner_of(result) is owner for result in results):
             return []
-        begin = data_address(source)
+        begin = data_address(owner)
         return [(result.shape, _spread(result), data_address(result) - begin) for result in results]
 
     def _look(self, instruction: Instruction, source: int, views: Views) -> None:
         """Add an instruction whose results are `views` of a tensor."""
         program, constant = self.program, source in self.program.constants
         root = source if constant else program.storage[source].root
-        begin = self._start_of_constant(source) if constant else program.storage[source].start
-        for number, (shape, strides, behind) in zip(instruction.outputs, views, strict=False):
-            start = begin + behind
+        for number, (shape, strides, start) in zip(instruction.outputs, views, strict=False):
             program.storage[number] = Storage(root, start=start, strides=strides)
             if root in program.constants:  # which may lie elsewhere afterwards
                 template = self._template(source)
@@ -291,10 +286,6 @@ class Assignment:
                 inputs=tuple(source if number == own else number for number in instruction.inputs)
             )
         program.instructions.append(instruction.changed(by=VIEW, reads=instruction.inputs))
-
-    def _start_of_constant(self, number: int) -> int:
-        array = self._template(number)
-        return data_address(array) - data_address(owner_of(array))
 
     def _template(self, number: int) -> Array:
         """An array as the tensor will have it, in memory that all have for that, as nobody reads or writes it."""

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Hashable, Mapping, Sequence
+from collections.abc import Container, Hashable, Mapping
 
-from irrun.engines.stacked import StackedWeights
 from irrun.engines.work_cache import is_weight
-from irrun.run.internal_ops import COLUMNS, DEQUANTIZE
+from irrun.run.internal_ops import DEQUANTIZE
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import key_of
 from irrun.spec.op import Array, Tensor
 
 _DENSE = 0
-"""How most tensors lie: in C order."""
+"""How most tensors lie: in C order, in memory of their own."""
 
 
 def forms(program: Program) -> Mapping[int, Form]:
@@ -37,7 +36,7 @@ def forms(program: Program) -> Mapping[int, Form]:
         results = [(number in read, *known_of(program.tensors[number])) for number in instruction.results]
         number = numbers.setdefault((instruction.form, *operands, *given, *results), len(numbers))
         lying = [number for number in instruction.operands if number is not None and number not in program.constants]
-        found[id(instruction)] = Form(number, tuple(lying), _alike(instruction, operands))
+        found[id(instruction)] = Form(number, tuple(lying))
     return found
 
 
@@ -91,9 +90,9 @@ class Kinds:
         storage = self._program.storage.get(number)
         if storage is None or number in self._coded or number in self._program.constants:
             return self._describe(number)
-        if storage.strides is None and storage.layout is None:
+        if storage.strides is None and storage.layout is None and not storage.start:
             return _DENSE
-        described = storage.strides, storage.layout, id(storage.engine)
+        described = storage.strides, storage.start, storage.layout, id(storage.engine)
         return self._numbers.setdefault(described, len(self._numbers) + 1)
 
     def _describe(self, number: int) -> int | None:
@@ -103,21 +102,12 @@ class Kinds:
         described: Hashable
         if constant is not None:
             described = _of_constant(program, number, constant)
-        elif isinstance(program.compressed.get(number), StackedWeights):
-            described = "stacked", tensor.shape
         elif storage is None or number in self._coded:
             return None
         else:
-            described = tensor.type, tensor.shape, storage.strides, storage.layout, id(storage.engine)
+            described = tensor.type, tensor.shape, storage.strides, storage.start, storage.layout, id(storage.engine)
         found = self._described[number] = self._numbers.setdefault(described, len(self._numbers) + 1)
         return found
-
-
-def _alike(instruction: Instruction, operands: Sequence[Hashable]) -> Hashable:
-    """What instructions have in common whose results lie alike, though not at the same place."""
-    if instruction.op is not COLUMNS:
-        return None
-    return COLUMNS, instruction.attrs["stop"] - instruction.attrs["start"], *operands
 
 
 def _of_constant(program: Program, number: int, constant: Array) -> tuple[Hashable, ...]:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 
-from irrun.engines.stacked import StackedWeights
 from irrun.records import NamedTuple
 from irrun.run.internal_ops import DEQUANTIZE, REORDER
 from irrun.run.passes.assignment import Assignment
@@ -138,11 +137,10 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
         program.instructions.append(own)
         return True
     if taken is None:
-        begin = _start(own, program) - _start(model.instruction, program)
         for number, other in zip(own.outputs, model.instruction.outputs, strict=True):
             if number in course.roots:
                 lies = program.storage[other]
-                program.storage[number] = Storage(course.roots[number], start=begin + lies.start, strides=lies.strides)
+                program.storage[number] = Storage(course.roots[number], start=lies.start, strides=lies.strides)
         program.instructions.append(own)
         return True
     again = assignment.again(own, taken)
@@ -161,12 +159,6 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
             assignment.lay(own.results[position], layout, taken.engine, own.layer)
     program.instructions.append(own.changed(work=work, compiled=compiled))
     return True
-
-
-def _start(view: Instruction, program: Program) -> int:
-    """Where in the memory of its root the tensor begins that an instruction looks at."""
-    storage = program.storage.get(view.port(view.op.view_of or "") or 0)
-    return 0 if storage is None else storage.start
 
 
 def _outcome(instruction: Instruction) -> Hashable:
@@ -188,8 +180,7 @@ class _Kinds:
     def __init__(self, program: Program, placed: Program, forms: Mapping[int, Form]) -> None:
         self._placed, self._forms = placed, forms
         numbers = (own.outputs[0] for own in program.instructions if own.op is DEQUANTIZE)
-        alike = {number for number, weights in program.compressed.items() if isinstance(weights, StackedWeights)}
-        self._coded = {*program.compressed, *numbers} - alike
+        self._coded = {*program.compressed, *numbers}
         self._numbers: dict[Hashable, int] = {}
         self._lying: dict[int, int] = {}  # how tensors lie that do not lie in C order whatever the sizes are
 
@@ -197,15 +188,13 @@ class _Kinds:
         form = self._forms.get(id(instruction))
         coded = not self._coded.isdisjoint(instruction.operands)
         alone = instruction.outputs if form is None or coded or any(map(self._looks_at_constant, made)) else ()
-        number = -1 if form is None else form.number
-        lying = () if form is None else tuple(self._lying.get(own, 0) for own in form.lying)
+        number, lying = (-1, ()) if form is None else form
         steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # one brings into a layout what others read
-        kind = self._number((number, *lying, *alone, *steps))
+        kind = self._number((number, *(self._lying.get(own, 0) for own in lying), *alone, *steps))
         for at, own in enumerate(made):
             for port, number in enumerate(own.results):
                 if not self._is_dense(own, number):
-                    lies = kind if form is None or form.alike is None or alone else self._number((form.alike, *lying))
-                    self._lying[number] = self._number((lies, at, port, "lies"))
+                    self._lying[number] = self._number((kind, at, port, "lies"))
         return kind
 
     def _number(self, key: Hashable) -> int:

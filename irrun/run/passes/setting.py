@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Hashable, Mapping, Sequence
 from dataclasses import field
 from typing import TYPE_CHECKING, Any, TypeVar
-from weakref import WeakValueDictionary
 
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.memory import data_address
-from irrun.engines.stacked import StackedWeights
 from irrun.engines.work import Compiled, Engine, Work
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
@@ -26,8 +23,7 @@ if TYPE_CHECKING:
 
 Attributes = Mapping[str, Any]
 Views = list[tuple[tuple[int, ...], tuple[int, ...] | None, int]]
-"""Shapes and strides (none in C order) of the results of an instruction in the memory of its input, and how many bytes
-behind the first element of that they begin."""
+"""Shapes, strides (none in C order) and first bytes of the results of an instruction within the memory of its input."""
 
 
 MAX_ANSWERS, MAX_TAKEN, MAX_CODES = 1 << 14, 64, 1 << 10
@@ -38,11 +34,10 @@ _Value = TypeVar("_Value")
 
 class Form(NamedTuple):
     """What is known of an instruction whatever open sizes are: those with one `number` are of one kind where their
-    tensors `lying` lie in one way. Results of others with the same `alike`, unless that is None, lie as its own do."""
+    tensors `lying` lie in one way."""
 
     number: int
     lying: tuple[int, ...]
-    alike: Hashable = None
 
 
 class Taken(NamedTuple):
@@ -86,8 +81,6 @@ class Setting:
     """They do not where all take no more than so many bytes as f32."""
     quantized: bool = False
     """There is an engine that multiplies codes of what is on a grid."""
-    stacks: bool = False
-    """There is an engine that multiplies with several matrices at once."""
     literal: bool = False
     """No product is made one of another type."""
     encloses: bool = False
@@ -119,7 +112,6 @@ class Setting:
     alignment: Alignment = field(default_factory=Alignment)
     """Copies of constants."""
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
-    _stacked: WeakValueDictionary[Hashable, StackedWeights] = field(default_factory=WeakValueDictionary)
     _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 
     @property
@@ -150,12 +142,6 @@ class Setting:
             array = self._dense[weights] = weights.dense()
             array.flags.writeable = False
         return self._dense[weights]
-
-    def stacked(self, parts: Sequence[Array]) -> StackedWeights:
-        """Matrices one below the other, which programs share."""
-        key = tuple((data_address(part), part.shape, part.strides) for part in parts)
-        made = StackedWeights.of(parts)  # which keeps them, so that these are their places
-        return self._stacked.setdefault(key, made)
 
     def codes(self, weights: Array) -> CompressedWeights:
         """Constant whole numbers from -128 to 127 as codes, which programs share."""
