@@ -2,8 +2,7 @@
 
 Models that were made with the channels last have a transposition on both sides of every convolution. One in front of an
 element-wise op, a reduction or a pad changes place with it, until those stand at the convolution and can be fused with
-it; the transpositions that are left are views. So do reshapes with functions of each element, and with the sum of what
-was reshaped behind a product and another tensor.
+it; the transpositions that are left are views. So do reshapes with functions of each element.
 
 Expects a folded program without posts; leaves one whose results are the same up to rounding. What is on the way is
 made in other shapes than the model has, so it is left alone where somebody looks at it.
@@ -11,7 +10,6 @@ made in other shapes than the model has, so it is left alone where somebody look
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Mapping
 from typing import Any
 
@@ -21,16 +19,7 @@ from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, same_shapes
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import (
-    Convolving,
-    Elementwise,
-    Padding,
-    Permutation,
-    Products,
-    Reduction,
-    Reshaping,
-    broadcasts_by_numpy,
-)
+from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Reduction, Reshaping, broadcasts_by_numpy
 
 Axes = tuple[int, ...]
 
@@ -38,10 +27,7 @@ Axes = tuple[int, ...]
 def rewrite(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched:
         return program
-    readers: Counter[int | None] = Counter(program.results)
-    for instruction in program.instructions:
-        readers.update(instruction.inputs)
-    rewriting = _Rewriting(program.begun(), setting, readers)
+    rewriting = _Rewriting(program.begun(), setting)
     for instruction in program.instructions:
         rewriting.add(instruction)
     return rewriting.program
@@ -50,19 +36,15 @@ def rewrite(program: Program, setting: Setting) -> Program:
 class _Rewriting:
     """A program in the making; `makers` has the closed instruction that made each tensor."""
 
-    def __init__(self, program: Program, setting: Setting, readers: Counter[int | None]) -> None:
+    def __init__(self, program: Program, setting: Setting) -> None:
         self.program, self._setting = program, setting
         self.makers: dict[int, Instruction] = {}
-        self._readers = readers
 
     def add(self, instruction: Instruction) -> None:
         if not self._setting.closed(instruction, self.program):
             self.program.instructions.append(instruction)
             return
-        rules = (
-            *(self._padded_convolution, self._transposed_pad, self._reduced),
-            *(self._elementwise, self._reshaped, self._reshaped_beside),
-        )
+        rules = (self._padded_convolution, self._transposed_pad, self._reduced, self._elementwise, self._reshaped)
         if not any(rule(instruction) for rule in rules):
             self._append(instruction)
 
@@ -160,61 +142,6 @@ class _Rewriting:
             return False
         before = Tensor(self.program.tensors[instruction.outputs[0]].type, shape)
         return self._behind(instruction, {maker.outputs[0]: source}, before, maker)
-
-    def _reshaped_beside(self, instruction: Instruction) -> bool:
-        """An op on a reshaped product that nobody else reads, and another tensor of its shape, which is reshaped to
-        that of the product, where the op can follow it as a post."""
-        trait = instruction.op.trait(Elementwise)
-        if trait is None or trait.arity != 2 or len(instruction.inputs) != 2 or trait.broadcast != "numpy":
-            return False
-        for read, other in (instruction.inputs, instruction.inputs[::-1]):
-            maker = self._maker(read, Reshaping)
-            if maker is None or read is None or other is None or other == read or self._readers[read] != 1:
-                continue
-            source, shape = self._product_in(maker), self._shape(instruction.outputs[0])
-            if source is None or not all(same_shapes(shape, self._shape(number)) for number in (read, other)):
-                continue
-            beside = self._in_shape_of(source, other, maker)
-            if beside is None:
-                continue
-            made = self.program.tensors[instruction.outputs[0]]
-            before = Tensor(made.type, self.program.tensors[source].shape)
-            return self._behind(instruction, {read: source, other: beside}, before, maker)
-        return False
-
-    def _product_in(self, reshape: Instruction) -> int | None:
-        """The tensor that is reshaped, where it is [rows, columns] of a product with a constant matrix, or what
-        functions with other constants have made of that."""
-        number = source = reshape.inputs[0]
-        while (maker := self.makers.get(number or 0)) is not None and maker.op.trait(Elementwise) is not None:
-            others = [read for read in maker.inputs if read not in self.program.constants]
-            if len(others) != 1:
-                return None
-            (number,) = others
-        product, shape = self._maker(number, Products), None if source is None else self._shape(source)
-        if product is None or shape is None or len(shape) != 2:
-            return None
-        if not any(product.inputs[1] in known for known in (self.program.constants, self.program.compressed)):
-            return None
-        if not isinstance(shape[1], int) or any(isinstance(size, int) and not size for size in shape):
-            return None
-        return source
-
-    def _in_shape_of(self, wanted: int, number: int, reshape: Instruction) -> int | None:
-        """A tensor in the shape of such a product, as `reshape` can make it; None where it can't."""
-        back, shape = self._maker(number, Reshaping), self._shape(wanted)
-        assert shape is not None
-        if back is not None and same_shapes(self._shape(back.inputs[0] or 0), shape):
-            return back.inputs[0]
-        trait, target = reshape.op.trait(Reshaping), reshape.inputs[-1]
-        if trait is None or not trait.free or target is None:
-            return None
-        tensor = self.program.tensors[number]
-        sizes = self._constant(np.array([-1, shape[1]], np.int64), target)  # which are the same whatever the rows are
-        result = self.program.add(Tensor(tensor.type, shape))
-        types = reshape.types_for(tensor.type)
-        self._append(reshape.changed(inputs=(number, sizes), outputs=(result,), types=types))
-        return result
 
     def _reduced(self, instruction: Instruction) -> bool:
         """A reduction over axes of a transposition that leaves the other axes in their order, or keeps its rank."""
