@@ -84,9 +84,19 @@ class Placement:
     def _found(self) -> frozenset[int]:
         """The ids of the others."""
         found = set[int]()
-        note = _NOTE(lambda _: found.add(threading.get_native_id()))
-        self._parallel(ctypes.cast(note, ctypes.c_void_p), None, self._threads, 0)
-        return frozenset(found - {threading.get_native_id()})
+        have_others(lambda: found.add(threading.get_native_id()), self._threads, self._parallel)
+        return frozenset(found)
+
+
+def have_others(function: Callable[[], object], threads: int, parallel: Callable[[Any, Any, int, int], object]) -> None:
+    """Have those that OpenMP keeps for this thread, `threads` with itself, call a function of Python."""
+    caller = threading.get_native_id()
+
+    def note(_: object) -> None:
+        if threading.get_native_id() != caller:
+            function()
+
+    parallel(ctypes.cast(_NOTE(note), ctypes.c_void_p), None, threads, 0)
 
 
 def _is_own(thread: int) -> bool:

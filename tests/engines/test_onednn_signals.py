@@ -12,17 +12,12 @@ import pytest
 from engines.onednn_works import needs_onednn
 from run.models import anything, model, saved
 
-from irrun.engines.onednn.signals import is_exposed
+from irrun.engines.onednn.library import is_exposed
 
 ALARMS = """
-import ctypes, signal, sys, time
+import signal, sys, time
 import numpy as np
 import irrun
-from irrun.engines.onednn import signals
-if sys.argv[2] == "unsheltered":
-    signals.sheltered = lambda execute, *_: execute
-    from irrun.engines.onednn import library
-    library.sheltered = signals.sheltered
 executor = irrun.GraphExecutor(sys.argv[1], engine="onednn", threads=2)
 x = np.random.default_rng(0).standard_normal((3, 40, 90), np.float32)
 (expected,) = executor.run([x]).values()
@@ -55,15 +50,11 @@ def network(folder: Path) -> Path:
     return saved(b, folder)
 
 
-def run(path: Path, way: str) -> subprocess.CompletedProcess[str]:
-    command = [sys.executable, "-c", ALARMS, str(path), way]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
-
-
 @needs_onednn
 @pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="this system has no alarms")
 def test_alarms_while_recurrent_layers_are_computed(tmp_path: Path) -> None:
-    ended = run(network(tmp_path), "sheltered")
+    command = [sys.executable, "-c", ALARMS, str(network(tmp_path))]
+    ended = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert (ended.returncode, ended.stdout) == (0, "through\n"), ended.stderr
 
 

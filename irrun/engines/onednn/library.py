@@ -27,7 +27,7 @@ from irrun.engines.onednn.bindings import (
     load_parallel,
     load_threads,
 )
-from irrun.engines.onednn.signals import is_exposed, sheltered
+from irrun.engines.onednn.signals import sheltered
 from irrun.engines.placement import Placement
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work_cache import WorkCache
@@ -77,6 +77,8 @@ _TOLD = {
 """Which arguments the layouts are of that primitives are made for, in the order in which these are given."""
 _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_forward")
 """Primitives whose reference is made of fast products and compiled functions."""
+_MADE_OF_PRODUCTS = (*_RECURRENT, "deconvolution_forward")
+"""Primitives that are made of others, whatever these are called."""
 _AVX2, _AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x7, 0x27, 0x67, 0xE7
 
 
@@ -413,6 +415,11 @@ class Library:
                 getattr(dll, f"dnnl_post_ops_append_{kind}")(chain, *args)
             dll.dnnl_primitive_attr_set_post_ops(attributes, chain)
         return attributes
+
+
+def is_exposed(kind: str, implementation: str) -> bool:
+    """Whether a primitive may compute on a stack in the heap: products that are not `brgemm` do."""
+    return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
 
 
 def _make_room(kept: dict[Any, Any], most: int = MAX_LAYOUTS) -> None:

@@ -17,25 +17,15 @@ from ctypes import c_int, c_void_p
 from functools import cache
 from typing import Any
 
+from irrun.engines.placement import have_others
+
 _SET = ctypes.c_byte * 128
 """A `sigset_t`."""
 
 _FAULTS = ("SIGSEGV", "SIGBUS", "SIGFPE", "SIGILL", "SIGTRAP", "SIGABRT", "SIGSYS")
 """What a thread does to itself: to keep such signals back would only hide who was it."""
 
-_NOTE = ctypes.CFUNCTYPE(None, c_void_p)
-
-MADE_OF_PRODUCTS = ("lstm", "gru", "lbr_gru", "vanilla_rnn", "deconvolution")
-"""Kinds of primitives that are made of others, whatever these are called."""
-
 Execute = Callable[[Any, Any, c_int, bytes], object]
-
-
-def is_exposed(kind: str, implementation: str) -> bool:
-    """Whether a primitive may compute on such a stack."""
-    if "brg" in implementation:
-        return False
-    return "gemm" in implementation or kind.startswith(MADE_OF_PRODUCTS)
 
 
 @cache
@@ -105,11 +95,6 @@ def sheltered(execute: Execute, threads: int, parallel: Callable[[Any, Any, int,
 
 def _silence(threads: int, parallel: Callable[[Any, Any, int, int], object]) -> None:
     """Have the other threads handle no signals."""
-    own, forks = threading.get_native_id(), _forks
-
-    def keep_back(_: object) -> None:
-        if threading.get_native_id() != own:
-            _change()(c_int(signal.SIG_BLOCK), _kept_back(), None)
-
-    parallel(ctypes.cast(_NOTE(keep_back), c_void_p), None, threads, 0)
+    forks = _forks
+    have_others(lambda: _change()(c_int(signal.SIG_BLOCK), _kept_back(), None), threads, parallel)
     _caller.count, _caller.forks = threads, forks
