@@ -372,7 +372,7 @@ def _of_missing(violation: Violation, op: Op, layer: Layer) -> bool:
 def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:
     """The warning of a broken rule that OpenVINO does not insist on."""
     error = violated(found.violation, op, layer, inputs)
-    return replace(error, code=found.code, help=f"OpenVINO {found.does}, and so does irrun; {error.help}")
+    return replace(error, code=found.code, help=f"{found.answer}; {error.help}")
 
 
 def _as_declared(violation: Violation, layer: Layer, inference: Inference) -> Diagnostic | None:

@@ -107,7 +107,7 @@ class Violation(Exception):
 class Tolerated(NamedTuple):
     """A rule that a node breaks, and what OpenVINO does all the same, which is what the kernel does.
 
-    `code` is the warning's: W951 of a constraint, W952 of an element type.
+    `code` is the warning's: W951 of a constraint, W952 of an element type, W953 of an attribute.
     """
 
     violation: Violation
@@ -116,7 +116,11 @@ class Tolerated(NamedTuple):
 
     def __str__(self) -> str:
         """As a run tells it."""
-        return f"{self.violation.label}: {self.violation.message}; OpenVINO {self.does}, and so does irrun"
+        return f"{self.violation.label}: {self.violation.message}; {self.answer}"
+
+    @property
+    def answer(self) -> str:
+        return f"OpenVINO {self.does}, and {'neither' if self.does.startswith('does not') else 'so'} does irrun"
 
 
 UNSORTED, UNSPECIFIED, UNLIKELY = "W947", "W949", "W954"
@@ -351,10 +355,17 @@ class Node:
             self._broken(Violation(label, message, port, about, place), lenient)
 
     def tolerate(
-        self, label: str, does: str, message: str, port: Concern | None = None, *, about: Sequence[Concern] = ()
+        self,
+        label: str,
+        does: str,
+        message: str,
+        port: Concern | None = None,
+        *,
+        about: Sequence[Concern] = (),
+        code: str = "W951",
     ) -> None:
         """Warn that the constraint `label` is broken; what OpenVINO `does` all the same, the kernel does, too."""
-        self._broken(Violation(label, message, port, about), does)
+        self.tolerated.append(Tolerated(Violation(label, message, port, about), does, code))
 
     def _broken(self, violation: Violation, lenient: str) -> None:
         if not lenient:
