@@ -241,7 +241,7 @@ class Preparation:
                 block.keep({self._any, self._open, *self._kept.values()})
                 block.looked = self._dropped
             self._free.append(block)
-            while self._turn - self._free[0].turn > MAX_IDLE:
+            while self._free and self._turn - self._free[0].turn > MAX_IDLE:
                 self._free.pop(0)
 
     def iterations(self) -> Iterations:
@@ -262,8 +262,8 @@ class Preparation:
             if found is not None:
                 return found
             pattern = grown(before, shapes)
-            tried = pattern in self._patterns
-        if pattern is not None and not tried:
+            worthless = self._patterns.get(pattern) is False
+        if pattern is not None and not worthless:
             made = self._made(pattern, watched)
             worth = made is not self._general and not _reads_weights_openly(made.program)
             with self._lock:
@@ -307,7 +307,7 @@ class Preparation:
         return self._open
 
     def _found(self, shapes: Shapes, watched: bool) -> _Prepared | None:
-        """What is kept for inputs of these shapes, made if it is known that a pattern of theirs is worth it."""
+        """What is kept for inputs of these shapes, or for a pattern of theirs."""
         fitting = (pattern for pattern, worth in self._patterns.items() if worth and fits(pattern, shapes))
         for key in ((shapes, watched), *((pattern, watched) for pattern in fitting)):
             if key in self._kept:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import data_address
 from irrun.engines.work import chain
 from irrun.locks import fork_safe
 from irrun.records import dataclass
@@ -95,6 +96,13 @@ def _is_room(own: tuple[int, ...], shape: tuple[int, ...], axis: int, least: int
     """Whether memory has the sizes of `shape`, but for an axis: from `least` to twice that."""
     others = (own[:axis], own[axis + 1 :]) == (shape[:axis], shape[axis + 1 :])
     return others and least <= own[axis] <= 2 * shape[axis]
+
+
+def _begins(array: Array, memory: Array) -> bool:
+    """Whether an array is the beginning of memory along one axis, and all of it along the others."""
+    if array.base is not memory or array.strides != memory.strides or data_address(array) != data_address(memory):
+        return False
+    return sum(size != room for size, room in zip(array.shape, memory.shape, strict=True)) <= 1
 
 
 class Variables(MutableMapping[str, Array]):
@@ -250,7 +258,7 @@ class Declared(MutableMapping[str, Array]):
             raise TypeError(f"variable `{name}` is set to {type(value).__name__}, expected an array")
         own = self._as(name, array, 0, 1)
         buffer = self._buffers.get(name)
-        back = buffer is not None and own.base is buffer.memory
+        back = buffer is not None and _begins(own, buffer.memory)
         self._kept[name] = own if back else own.copy()
 
     def __delitem__(self, name: str) -> None:

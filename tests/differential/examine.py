@@ -97,11 +97,12 @@ def examine(
 
 def _outcomes(case: Case, path: Path, engine: str, outcomes: list[Outcome]) -> list[Finding]:
     """Run all feeds by an engine, and check that arrays are the caller's own."""
+    from differential.sealing import weights_sealed
     from irrun.run import preparation, specialization
 
     # all of these models are small, and run a few times only
     small = patch.multiple(specialization, MAX_SMALL=0, MAX_SINGLE=0)
-    with small, patch.object(preparation, "MORE_PATIENCE", preparation.PATIENCE):
+    with small, patch.object(preparation, "MORE_PATIENCE", preparation.PATIENCE), weights_sealed():
         return _run(case, path, engine, outcomes)
 
 

@@ -14,7 +14,10 @@ from differential.graph import Case
 from differential.minimise import described, minimise
 from differential.pool import Died, run
 from differential.run import findings
+from differential.sealing import weights_sealed
 from differential.siblings import siblings
+from irrun.engines.work import Operand, Work
+from irrun.engines.work_cache import WorkCache
 
 SEED = 0
 MODELS = 500
@@ -32,6 +35,17 @@ def test_engines_agree_with_the_reference_on_random_models(first):
 def test_engines_agree_on_products_of_one_tensor(first):
     found = [(number, finding) for number in range(first, first + CHUNK) for finding in examine(siblings(SEED, number))]
     assert not found, "\n".join(f"{number} {finding.kind}: {finding.detail}" for number, finding in found)
+
+
+def test_weights_are_sealed_while_works_share_what_is_made():
+    weights = np.ones(100, np.float32)
+    operand = Operand("f32", (100,), (4,), weights)
+    work = Work("Add-1", {}, [operand, operand], [Operand("f32", (100,), (4,))])
+    with weights_sealed():
+        for look in (lambda value: value + 1, np.isfinite, np.sum):
+            with pytest.raises(AssertionError, match="that other works do not share"):
+                WorkCache().recall("sum", work, lambda work, look=look: look(work.inputs[0].value))
+        assert WorkCache().recall("size", work, lambda work: work.inputs[0].value.size) == 100
 
 
 def test_a_model_is_the_same_every_time():

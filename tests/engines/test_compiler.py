@@ -6,6 +6,7 @@ import stat
 import sys
 import time
 from functools import cache
+from pathlib import Path
 from threading import Thread
 
 import pytest
@@ -14,7 +15,9 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
 from llvmlite import ir
 
+from irrun.engines import compressed, work
 from irrun.engines.compiled import compiler
+from irrun.engines.vectorized import functions
 
 LONG = ir.IntType(64)
 TYPES = {"twice": ir.FunctionType(LONG, [LONG]), "thrice": ir.FunctionType(LONG, [LONG])}
@@ -139,3 +142,8 @@ def test_threads_that_come_first_share_one_compiler(monkeypatch):
     for thread in threads:
         thread.join()
     assert made == ["compiler"]
+
+
+def test_code_is_known_by_what_all_modules_say_that_have_a_part_in_it():
+    named = [path.read_bytes() for path in map(Path, (functions.__file__, work.__file__, compressed.__file__))]
+    assert set(named) <= set(compiler._sources())

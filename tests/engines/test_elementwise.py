@@ -22,6 +22,7 @@ from irrun.spec.dtypes import element_type, numpy_dtype
 
 rng = np.random.default_rng(1)
 NUMPY = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+NUMPY_TEXT = {"auto_broadcast": "numpy"}
 SPECIAL = np.array([0, -0.0, 1, -1, 0.5, -2.5, 1e-30, -1e-30, 6, -3, 40, -40, 200, -200, 1e30, -1e30], np.float32)
 LIMITS = np.array([np.nan, np.inf, -np.inf], np.float32)
 
@@ -489,3 +490,32 @@ def test_the_function_of_a_concatenation_is_the_same_by_any_engine(
     (exact,) = irrun.GraphExecutor(path, engine="reference").run(parts).values()
     (found,) = irrun.GraphExecutor(path, engine="auto", threads=2).run(parts).values()
     np.testing.assert_allclose(found, exact, 1e-6, 1e-6)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn", "auto"])
+@pytest.mark.parametrize(
+    ("op", "version", "one", "other"),
+    [("PReLU", "opset1", np.float32(0.5), np.float32(np.inf)), ("Power", "opset1", np.int32(2), np.int32(-1))],
+)
+def test_works_that_are_alike_do_as_their_own_weights_say(
+    tmp_path: Path, engine: str, op: str, version: str, one: Any, other: Any
+) -> None:
+    """Two layers of one kind whose many constants differ, in either order."""
+    type = "f32" if op == "PReLU" else "i32"
+    data = np.arange(1, 513).reshape(2, 32, 8).astype(one.dtype)
+    for place, values in enumerate(((one, other), (other, one))):
+        model = Model()
+        x = model.parameter("x", type, data.shape)
+        for value in values:
+            constant = np.full((32, 1), one)
+            constant[3] = value
+            (before,) = model.layer("Add", [x, x], [(type, data.shape)], **NUMPY_TEXT)
+            attrs = {} if op == "PReLU" else NUMPY_TEXT
+            (y,) = model.layer(op, [before, model.constant(constant)], [(type, data.shape)], version, **attrs)
+            model.result(y)
+        folder = tmp_path / str(place)
+        folder.mkdir()
+        path = model.save(folder)
+        expected = irrun.GraphExecutor(path, engine="reference").run([data]).values()
+        for found, right in zip(irrun.GraphExecutor(path, engine=engine).run([data]).values(), expected, strict=True):
+            np.testing.assert_array_equal(found, right)

@@ -8,7 +8,7 @@ from engines.works import computed, plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled import folding
+from irrun.engines.compiled import compiler, folding
 from irrun.engines.compiled.engine import MODULES
 from irrun.engines.compiled.folding import COMPILERS
 from irrun.engines.compiled.team import Team
@@ -138,6 +138,19 @@ def test_axes_in_another_order_of_memory(name, type):
         data = np.ascontiguousarray(drawn(rng, shape, type, name).transpose(order)).transpose(np.argsort(order))
         for axes in ((1,), (2, 3), (-1,), (0, 1, 2, 3)):
             check(name, data, tuple(axis % 4 for axis in axes))
+
+
+@pytest.mark.parametrize("name", sorted(COMPILERS))
+def test_code_is_compiled_for_few_sizes_only(name):
+    known = compiler._compiler()._addresses
+    before, type = len(known), "boolean" if name in LOGICAL else "f32"
+    for length in range(40, 140, 5):
+        data = np.ones((length, length + 9), numpy_dtype(type))
+        work = work_of(name, {"keep_dims": False}, [data, np.array([1])], [((length,), type)], constant=(1,))
+        compiled = COMPILERS[name](work, TEAM)
+        if compiled is not None:
+            computed(compiled, work, [data, np.array([1])])
+    assert len(known) - before <= 4
 
 
 def test_posts():

@@ -280,6 +280,21 @@ def test_variables_may_be_set_back(tmp_path):
     assert one.tolist() == values
 
 
+@ENGINES
+def test_variables_may_be_set_to_what_is_made_of_them(engine, tmp_path):
+    rng = np.random.default_rng(8)
+    ours = cache(tmp_path, engine)
+    for change in (np.flip, lambda past: past[::-1], lambda past: past[:1], lambda past: past[:, :, 1:]):
+        session = ours.session()
+        for length in (3, 1):
+            session.run(given(some(rng, length, 2)))
+        session.variables["past"] = change(session.variables["past"])
+        past = session.variables["past"].copy()
+        rows = some(rng, 1, len(past))
+        _, whole, _ = session.run(given(rows)).values()
+        assert whole.tolist() == np.concatenate([past, rows], 2).tolist()
+
+
 def test_sessions_do_not_write_over_what_they_share(tmp_path):
     rng = np.random.default_rng(7)
     ours = cache(tmp_path)

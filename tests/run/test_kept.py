@@ -57,6 +57,36 @@ def test_patterns_of_sizes_that_grow_are_not_kept_for_ever(monkeypatch: pytest.M
     assert 0 < len(executor._whole.preparation._patterns) <= 3
 
 
+def test_a_pattern_that_made_way_for_other_sizes_comes_back(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(preparing, "MAX_KEPT", 4)
+    executor = irrun.GraphExecutor(growing(), engine="numpy")
+    made: list[object] = []
+    prepare = preparing.Preparation._made
+    monkeypatch.setattr(preparing.Preparation, "_made", lambda self, *args: made.append(args) or prepare(self, *args))
+
+    def run(columns: int, rows: int) -> int:
+        before = len(made)
+        executor.run(x=np.zeros((1, columns), np.float32), y=np.ones((rows, 1), np.float32))
+        return len(made) - before
+
+    for _ in range(2):
+        assert [run(columns, 4) for columns in range(10, 15)] == [1, 1, 0, 0, 0]
+        for rows in range(50, 60):
+            assert run(7 * rows, 2 * rows)
+
+
+def test_a_run_may_end_when_its_memory_has_become_old():
+    preparation = irrun.GraphExecutor(growing(), engine="numpy")._whole.preparation
+    arrays = [np.zeros((1, 3), np.float32), np.ones((4, 1), np.float32)]
+    slow, _ = preparation.acquire(arrays)
+    for _ in range(preparing.MAX_IDLE + 10):
+        quick, _ = preparation.acquire(arrays)
+        preparation.release(quick)
+    quick, _ = preparation.acquire(arrays)
+    preparation.release(slow)
+    preparation.release(quick)
+
+
 def test_bodies_go_with_the_part_of_the_model_that_they_are_of():
     executor = irrun.GraphExecutor("samples/stateful-loop/model.xml")
     inputs = executor.random_inputs(1)

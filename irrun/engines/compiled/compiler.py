@@ -23,6 +23,7 @@ from llvmlite import ir
 
 from irrun.files import atomic_write, open_regular
 from irrun.locks import fork_safe
+from irrun.spec import dtypes
 
 MAX_FILES = 512
 """Kernels that the folder may hold; of more, the older half goes."""
@@ -54,7 +55,7 @@ _KERNEL: Functions = {"kernel": ir.FunctionType(ir.VoidType(), [ir.IntType(64).a
 def compiled(kind: Hashable, write: Callable[[ir.Function], None], *, passes: bool = True) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to u64. Safe for threads.
 
-    All about it is in the text of `kind`, and in the modules of this package. `write` gives the function its code
+    All about it is in the text of `kind`, and in the modules of the engines. `write` gives the function its code
     where there is none yet, which goes through LLVM's `passes` unless it is compiled as it is written.
     """
     (address,) = addresses(kind, _KERNEL, write, passes=passes)
@@ -128,8 +129,8 @@ def _compiler() -> _Compiler:
 
 
 def _sources() -> list[bytes]:
-    """What the modules say that code is written by."""
-    return [path.read_bytes() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    """What the modules say that code is written by, and those with the numbers in it that engines share."""
+    return [path.read_bytes() for path in (*sorted(Path(__file__).parents[1].rglob("*.py")), Path(dtypes.__file__))]
 
 
 def folder() -> Path | None:

@@ -268,13 +268,17 @@ def _memory(name: str, type: str, extents: Sequence[int]) -> type[np.generic]:
     return INTEGERS[type]
 
 
+_NOTHING = float("nan")
+"""The only one that kernels are known by: no two are equal."""
+
+
 def _start(folds: str, type: str) -> float:
     """Of floats it is none that the first one would not replace."""
     if folds in ("sum", "product"):
         start = int(folds == "product")
         return float(start) if type == "f32" else start
     if type == "f32":
-        return float("nan")
+        return _NOTHING
     dtype = numpy_dtype(type) if type in ("i32", "i64") else np.dtype(np.uint8)
     return int(np.iinfo(dtype).min if folds == "most" else np.iinfo(dtype).max)
 

@@ -17,6 +17,7 @@ from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.vectorized.threads import blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
+from irrun.engines.work_cache import is_weight
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -154,8 +155,9 @@ def _stage_of_two(name: str, attrs: Mapping[str, Any], type: str, second: Operan
         return _squared_difference if type in NUMBERS else None
     if name == "Power-1":
         return _power(type, second)
-    if name == "PReLU-1" and (second.value is None or not np.isfinite(second.value).all()):
-        return partial(_apply, functions.any_prelu) if type == "f32" else None
+    if name == "PReLU-1":
+        stage = partial(_apply, functions.any_prelu) if second.value is None else _prelu
+        return stage if type == "f32" else None
     function: Function | None
     if name == "Divide-1":
         function = np.divide if type in FLOATS else np.floor_divide if attrs["m_pythondiv"] else None
@@ -191,8 +193,15 @@ def _squared_difference(a: Array, b: Array, output: Array) -> list[Call]:
     return [partial(np.subtract, a, b, output), partial(np.multiply, output, output, output)]
 
 
+def _prelu(data: Array, slopes: Array, output: Array) -> list[Call]:
+    """By what constant slopes are, which may be others in each of the works that have this stage."""
+    function = functions.prelu if np.isfinite(slopes).all() else functions.any_prelu
+    return [partial(function, data, slopes, output)]
+
+
 def _power(type: str, exponent: Operand) -> Stage | None:
-    """Powers by products where the exponent is a constant 2 or 3, else by np.power, which integers share."""
+    """Powers by products where the exponent is a constant 2 or 3, else by np.power, which integers share where all
+    exponents are small constants; what weights hold is for a bind to see."""
     value = exponent.value
     constant = value.item() if value is not None and value.size == 1 else None
     if type in FLOATS:
@@ -201,7 +210,8 @@ def _power(type: str, exponent: Operand) -> Stage | None:
         if constant == 3 and type == "f32":
             return lambda base, _, output: [partial(functions.cube, base, output)]
         return partial(_apply, np.power)
-    return partial(_apply, np.power) if type in INTEGERS and value is not None and (value >= 0).all() else None
+    told = type in INTEGERS and value is not None and not is_weight(value)
+    return partial(_apply, np.power) if told and (value >= 0).all() else None
 
 
 @dataclass(slots=True, eq=False)
