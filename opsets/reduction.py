@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -122,15 +123,14 @@ def _shapes(node: Node) -> Shapes:
 
 
 def _possible_shape(data: Shape, number: int | None, keep_dims: bool) -> Shape | None:
-    """What is known of the result where the axes are unknown: their number at most (None: nothing)."""
+    """What is known of the result where the axes are unknown: their number at most (None: nothing). Of several some may
+    be the same."""
     rank = len(data)
     if rank == 0 or number == 0:
         return data
-    if number is not None and number >= rank:
-        return (1,) * rank if keep_dims else ()
     if keep_dims:
-        return tuple(_one_of((size, 1)) for size in data)
-    return None if number is None else tuple(_one_of(data[i : i + number + 1]) for i in range(rank - number))
+        return tuple(1 if rank == number == 1 else _one_of((size, 1)) for size in data)
+    return tuple(map(_one_of, pairwise(data))) if number == 1 else None
 
 
 def _one_of(sizes: Shape) -> Size:

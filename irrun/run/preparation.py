@@ -262,7 +262,7 @@ class Preparation:
             if found is not None:
                 return found
             pattern = grown(before, shapes)
-            worthless = self._patterns.get(pattern) is False
+            worthless = pattern is None or self._patterns.get(pattern) is False
         if pattern is not None and not worthless:
             made = self._made(pattern, watched)
             worth = made is not self._general and not _reads_weights_openly(made.program)

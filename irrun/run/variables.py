@@ -102,7 +102,7 @@ def _begins(array: Array, memory: Array) -> bool:
     """Whether an array is the beginning of memory along one axis, and all of it along the others."""
     if array.base is not memory or array.strides != memory.strides or data_address(array) != data_address(memory):
         return False
-    return sum(size != room for size, room in zip(array.shape, memory.shape, strict=True)) <= 1
+    return sum(bool(size != room) for size, room in zip(array.shape, memory.shape, strict=True)) <= 1
 
 
 class Variables(MutableMapping[str, Array]):

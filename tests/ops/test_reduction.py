@@ -6,9 +6,12 @@ import math
 import ml_dtypes
 import numpy as np
 import pytest
+from ir_builder import Model
 from tolerance import tolerated
 
+from irrun import GraphExecutor
 from irrun.spec import Dim, Tensor, Violation, fresh
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.registry import registry
 
 ops = registry().ops
@@ -252,11 +255,29 @@ def test_unknown_axes_with_keep_dims_keep_the_rank():
 def test_a_known_number_of_unknown_axes_gives_the_rank():
     assert bounds(inferred((5, 3, 4), Tensor("i64", (1,)))) == [(3, 5), (3, 4)]
     assert bounds(inferred((5, 5, 4), Tensor("i64", ()))) == [5, (4, 5)]
-    assert bounds(inferred((5, 3, 4), Tensor("i64", (2,)))) == [(3, 5)]
-    assert inferred((5, 3), Tensor("i64", (2,))) == ()
-    assert inferred((5, 3), Tensor("i64", (2,)), keep_dims=True) == (1, 1)
+    assert inferred((5,), Tensor("i64", (1,))) == ()
+    assert inferred((5,), Tensor("i64", (1,)), keep_dims=True) == (1,)
     assert inferred((5, 3), Tensor("i64", (0,))) == (5, 3)
     assert inferred((), Tensor("i64", (1,))) == ()
+
+
+def test_several_unknown_axes_may_be_one():
+    assert inferred((5, 3), Tensor("i64", (2,))) is None
+    assert bounds(inferred((5, 3), Tensor("i64", (2,)), keep_dims=True)) == [(1, 5), (1, 3)]
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto"])
+@pytest.mark.parametrize("type", ["f32", "f16", "bf16"])
+@pytest.mark.filterwarnings("ignore:.*which names axis 0 twice")
+def test_axes_of_a_run_that_name_one_twice(tmp_path, engine, type):
+    model = Model()
+    data, axes = model.parameter("data", type, (2, 4)), model.parameter("axes", "i64", (2,))
+    model.result(model.layer("ReduceMax", [data, axes], [(type, (-1,))], keep_dims="false")[0])
+    executor = GraphExecutor(model.save(tmp_path), engine=engine)
+    given = np.arange(8).reshape(2, 4).astype(numpy_dtype(type))
+    for named, expected in (([0, 0], [4, 5, 6, 7]), ([1, -1], [3, 7]), ([0, 1], 7)):
+        (found,) = executor.run([given, np.array(named)]).values()
+        assert found.tolist() == expected
 
 
 def test_an_unknown_number_of_axes_or_an_unknown_rank_gives_nothing():

@@ -210,8 +210,9 @@ def _power(type: str, exponent: Operand) -> Stage | None:
         if constant == 3 and type == "f32":
             return lambda base, _, output: [partial(functions.cube, base, output)]
         return partial(_apply, np.power)
-    told = type in INTEGERS and value is not None and not is_weight(value)
-    return partial(_apply, np.power) if told and (value >= 0).all() else None
+    if type not in INTEGERS or value is None or is_weight(value):
+        return None
+    return partial(_apply, np.power) if (value >= 0).all() else None
 
 
 @dataclass(slots=True, eq=False)
