@@ -453,3 +453,18 @@ def test_lookups_at_places_that_only_the_data_tell(name, scaled, engine, tmp_pat
     for count in (2, 1, chain.shape[0]):
         (found,) = run(ours, (np.arange(chain.shape[0]) < count).astype(np.float32))
         np.testing.assert_allclose(found, chain.values()[:count] * (1 + scaled), 3e-7)
+
+
+@ENGINES
+def test_filters_that_are_made_f32_count(engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.executor.MAX_EXPANDED", 0)
+    chain = Chain("i8", (32, 16, 3, 3), (32, 16, 3, 3), scale=(32, 1, 1, 1))
+    model = Model()
+    x = model.parameter("x", "f32", (1, 16, 8, 8))
+    window = {name: "1,1" for name in ("strides", "dilations", "pads_begin", "pads_end")}
+    model.result(model.layer("Convolution", [x, chain.added(model)], [("f32", (1, 32, 8, 8))], **window)[0])
+    ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
+    ours.run([np.ones((1, 16, 8, 8), np.float32)])
+    (prepared,) = ours._whole.preparation._kept.values()
+    assert not prepared.program.compressed
+    assert prepared.program.reserved >= chain.values().size * 4

@@ -203,7 +203,9 @@ class Assignment:
         found = [number for number in instruction.operands if number in program.compressed]
         for number in found:
             assert number is not None
-            program.constants[number] = self._templates[number] = self.setting.dense(program.compressed[number])
+            dense = self.setting.dense(program.compressed[number])
+            program.constants[number] = self._templates[number] = dense
+            program.reserved += dense.nbytes
         program.compressed = {n: weights for n, weights in program.compressed.items() if n not in found}
         return bool(found)
 

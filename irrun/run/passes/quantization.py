@@ -238,5 +238,6 @@ class _Quantization:
         compressed = dict(self.program.compressed)
         for number in {instruction.inputs[1] for instruction in others} - kept:
             if number is not None and number in compressed:
-                self.program.constants[number] = self._setting.dense(compressed.pop(number))
+                dense = self.program.constants[number] = self._setting.dense(compressed.pop(number))
+                self.program.reserved += dense.nbytes
         self.program.compressed = compressed
