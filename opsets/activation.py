@@ -85,7 +85,7 @@ def _elu(data: Array, *, alpha: float) -> Any:
     result = np.minimum(data, 0)
     np.expm1(result, out=result)
     result *= alpha
-    return np.where(data > 0, data, result)
+    return np.where(data >= 0, data, result)
 
 
 elu = unary(

@@ -122,6 +122,16 @@ def test_transposed_convolution(group: bool) -> None:
         check("ConvolutionBackpropData-1", attrs, [random(1, 16, 9, 8), random(16, 8, 4, 4)], [1])
 
 
+@pytest.mark.parametrize("channels", [1, 2, 3, 17, 32])
+@pytest.mark.parametrize("sizes", [(5, 6), (59,), (2, 5, 9), (30, 6)])
+def test_transposed_convolution_of_single_taps(channels: int, sizes: tuple[int, ...]) -> None:
+    arrays = [random(1, channels, *sizes), random(channels, 2, *(1 for _ in sizes))]
+    attrs = window(len(sizes), output_padding=(0,) * len(sizes))
+    work = work_of("ConvolutionBackpropData-1", attrs, arrays, [np.zeros((1, 2, *sizes), BF16)], [1], type="bf16")
+    if ENGINE is not None and ENGINE.compile(work) is not None:  # those of odd numbers of channels are left
+        check("ConvolutionBackpropData-1", attrs, arrays, [1])
+
+
 @pytest.mark.parametrize(
     ("left", "right", "attrs"),
     [

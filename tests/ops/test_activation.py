@@ -303,3 +303,7 @@ def test_identity_is_its_input(data):
 def test_hswish_of_the_greatest_numbers_is_they_themselves():
     greatest = np.float32([3e38, np.finfo(np.float32).max])
     np.testing.assert_array_equal(ops["HSwish-4"].kernel(greatest), greatest)
+
+
+def test_elu_1_keeps_the_sign_of_zero():
+    assert np.signbit(ops["Elu-1"](np.float32([-0.0, 0.0]), alpha=1.1)).tolist() == [True, False]

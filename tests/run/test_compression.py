@@ -461,7 +461,7 @@ def test_filters_that_are_made_f32_count(engine, tmp_path, monkeypatch):
     chain = Chain("i8", (32, 16, 3, 3), (32, 16, 3, 3), scale=(32, 1, 1, 1))
     model = Model()
     x = model.parameter("x", "f32", (1, 16, 8, 8))
-    window = {name: "1,1" for name in ("strides", "dilations", "pads_begin", "pads_end")}
+    window = dict.fromkeys(("strides", "dilations", "pads_begin", "pads_end"), "1,1")
     model.result(model.layer("Convolution", [x, chain.added(model)], [("f32", (1, 32, 8, 8))], **window)[0])
     ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
     ours.run([np.ones((1, 16, 8, 8), np.float32)])

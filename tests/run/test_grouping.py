@@ -112,3 +112,62 @@ def test_somebody_who_looks_sees_the_repetition(tmp_path):
     )
     assert seen["Reshape"] == (1, HEADS, 2, SIZE)
     assert seen["ScaledDotProductAttention"] == (1, HEADS, 2, WIDTH)
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto", "check"])
+@pytest.mark.parametrize(
+    ("keys", "values", "heads"),
+    [((1, 4), (2, 2), 4), ((2, 3), (3, 2), 6), ((2, 2), (1, 4), 4), ((1, 4), (1, 4), 1), ((2, 3), (2, 3), 6)],
+)
+def test_keys_and_values_of_other_groups_and_queries_of_one_head(keys, values, heads, engine, tmp_path):
+    def repeated(g, x, heads, group):
+        copies = g.Broadcast(g.Unsqueeze(x, np.int64([2])), np.int64([1, heads, group, 3, SIZE]))
+        return g.Reshape(copies, np.int64([1, heads * group, 3, SIZE]), special_zero=False)
+
+    with irrun.build("m", opset=13) as g:
+        query, key, value = (
+            g.Parameter(f"f32[1,{own},{rows},{SIZE}]") for own, rows in ((heads, 2), (keys[0], 3), (values[0], 3))
+        )
+        g.Result(g.ScaledDotProductAttention(query, repeated(g, key, *keys), repeated(g, value, *values), causal=False))
+    rng = np.random.default_rng(3)
+    given = [rng.standard_normal(s, F32) for s in ((1, heads, 2, SIZE), (1, keys[0], 3, SIZE), (1, values[0], 3, SIZE))]
+    (result,) = irrun.GraphExecutor(g.model, engine=engine).run(given).values()
+    query, key, value = given[0], np.repeat(given[1], keys[1], 1), np.repeat(given[2], values[1], 1)
+    scores = np.exp(query @ key.swapaxes(-1, -2) / 2)
+    np.testing.assert_allclose(result, scores / scores.sum(-1, keepdims=True) @ value, rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto", "check"])
+@pytest.mark.parametrize("heads", ["value", "shape", "one tensor"])
+def test_what_is_repeated_beyond_the_queries(heads, engine, tmp_path):
+    """Keys [?, ?, length, 4] repeated to sizes that a run tells, where the queries have 1 along some axis."""
+    with irrun.build("m", opset=13) as g:
+        query, key, value = (g.Parameter("f32[?,?,?,4]") for _ in range(3))
+        sizes = g.Parameter("i64[2]") if heads != "shape" else g.Parameter("f32[?,?]")
+        front = sizes if heads != "shape" else g.ShapeOf(sizes, output_type="i64")
+
+        def repeated(x):
+            last = g.Gather(g.ShapeOf(x, output_type="i64"), np.int64([2, 3]), np.int64(0))
+            return g.Broadcast(x, g.Concat(front, last, axis=0))
+
+        one = repeated(key)
+        read = (one, one, one) if heads == "one tensor" else (query, one, repeated(value))
+        g.Result(g.ScaledDotProductAttention(*read, causal=False))
+        g.Result(g.ReduceSum(g.Add(query, value), np.int64([0, 1, 2, 3]), keep_dims=False))
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    rng = np.random.default_rng(4)
+    for batch, shared, length in [(1, 3, 1), (2, 1, 1), (1, 1, 1), (2, 3, 1), (1, 3, 20), (2, 1, 20)]:
+        for past in range(length, length + 4):
+            query = rng.standard_normal((batch, shared, length, 4), F32)
+            key, value = (rng.standard_normal((1, 1, past, 4), F32) for _ in range(2))
+            given = np.int64([2, 3]) if heads != "shape" else np.zeros((2, 3), F32)
+            result = executor.run([query[..., :1, :], key, value, given])[0]
+            if heads == "one tensor":
+                query = value = np.broadcast_to(key, (2, 3, past, 4))
+            scores = np.exp(query[..., :1, :] @ key.swapaxes(-1, -2) / 2)
+            if heads == "one tensor":
+                scores = np.exp(query @ key.swapaxes(-1, -2) / 2)
+            expected = scores / scores.sum(-1, keepdims=True) @ value
+            expected = np.broadcast_to(expected, (2, 3, *expected.shape[2:]))
+            assert result.shape == expected.shape
+            np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)

@@ -44,6 +44,10 @@ PRODUCTS = "gemm"
 DEPTHWISE = "jit_dw"
 """In the name of what computes groups of one channel each, which others fill up to a vector with zeros."""
 
+OF_PAIRS = "jit_bf16_1x1"
+"""In the name of what computes a transposed convolution of single taps in bf16: wrongly where the number of channels is
+odd, as it takes them two by two."""
+
 _OF_ROWS = {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}
 
 MANY_READS = 12
@@ -224,6 +228,8 @@ def _primitive(
             posts=posts.posts,
             small=prod(target.shape) * prod(weights.shape) < FEW_PRODUCTS * target.shape[1],
         )
+        if found is not None and transposed and data.shape[1] % 2 and OF_PAIRS in found.implementation:
+            continue
         if found is not None and (found.implementation.startswith("br") or DEPTHWISE in found.implementation):
             return found
         first = first or found

@@ -57,13 +57,14 @@ class _Grouping:
         found, also = self._repeated(key), self._repeated(value)
         if query is None or rows is None or sizes is None or found is None or also is None:
             return False
-        (fold, keys, heads), (_, values, _) = found, also
-        if any(isinstance(size, Dim) or not size for size in (*rows, *sizes)) or len(rows) != 4 or rows[1] % heads:
+        (fold, keys, split), (_, values, also_split) = found, also
+        if any(isinstance(size, Dim) or not size for size in (*rows, *sizes)) or len(rows) != 4:
+            return False
+        if split != also_split or rows[1] != split[0] * split[1]:
             return False
         mask = others[0] if others else None
         if mask is not None and (mask := self._mask(fold, mask)) is None:
             return False
-        split = (heads, rows[1] // heads)
         queries = self._reshaped(fold, query, (rows[0], *split, *rows[2:]))
         type = self.program.tensors[instruction.outputs[0]].type
         made = self.program.add(Tensor(type, (sizes[0], *split, *sizes[2:])))
@@ -72,8 +73,8 @@ class _Grouping:
         self._reshaped(fold, made, sizes, instruction.outputs[0])
         return True
 
-    def _repeated(self, number: int | None) -> tuple[Instruction, int, int] | None:
-        """What folds the axes of repeated heads, the tensor [batch, heads, group, length, size] before, and `heads`."""
+    def _repeated(self, number: int | None) -> tuple[Instruction, int, tuple[int, int]] | None:
+        """What folds the axes of repeated heads, the tensor [batch, heads, group, length, size] before, and both axes."""
         fold = self._makers.get(number)
         repeat = None if fold is None else self._makers.get(fold.inputs[0])
         folding = None if fold is None else fold.op.trait(Reshaping)
@@ -83,8 +84,11 @@ class _Grouping:
         shape = self._shape(made)
         if not folding.free or shape is None or folded is None or len(shape) != 5 or len(folded) != 4:
             return None
-        pairs = [(shape[0], folded[0]), (shape[1] * shape[2], folded[1]), *zip(shape[3:], folded[2:], strict=True)]
-        return (fold, made, shape[1]) if isinstance(shape[1], int) and all(same(a, b) for a, b in pairs) else None
+        batch, heads, group, *rest = shape
+        if not isinstance(heads, int) or not isinstance(group, int):
+            return None
+        pairs = [(batch, folded[0]), (heads * group, folded[1]), *zip(rest, folded[2:], strict=True)]
+        return (fold, made, (heads, group)) if all(same(a, b) for a, b in pairs) else None
 
     def _mask(self, fold: Instruction, number: int) -> int | None:
         """The mask [..., 1, rows, length] with an axis for the heads of a group; None where each has its own."""

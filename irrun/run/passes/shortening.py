@@ -9,7 +9,7 @@ Expects what engines have left to the kernels; leaves some of it with a quick wa
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -21,6 +21,7 @@ from irrun.records import NamedTuple
 from irrun.run.passes.setting import Setting
 from irrun.run.program import KERNEL, Branch, Branches, Instruction, Program, Quick
 from irrun.run.session import Run
+from irrun.spec.dims import Shape, same
 from irrun.spec.op import Array
 from irrun.spec.traits import Attending, Branching, Cutting, Lookup, Measuring, Repeating, Reshaping
 
@@ -31,7 +32,7 @@ MAX_SMALL = 4096
 def shorten(program: Program, setting: Setting) -> Program:
     if not setting.engines or not any(_is_left(each) or each.bodies for each in program.instructions):
         return program
-    attended = _attended(program) if not setting.checked and not setting.watched else set()
+    attended = _attended(program) if not setting.checked and not setting.watched else {}
     instructions = []
     for instruction in program.instructions:
         if (quick := _quick(instruction, program, attended)) is not None:
@@ -69,16 +70,27 @@ class _Part(NamedTuple):
     arguments: Sequence[int | None]
 
 
-def _attended(program: Program) -> set[int]:
-    """What nothing but attention reads, which broadcasts keys and values itself."""
+def _attended(program: Program) -> dict[int, set[int]]:
+    """What nothing but attention reads, as keys and values, and the axes along which it broadcasts these itself: those
+    in front of the last two along which its queries are provably as large."""
+    found: dict[int, set[int]] = {}
     others = set(program.results)
-    read: set[int] = set()
     for instruction in program.instructions:
-        own = instruction.inputs[1:3] if instruction.op.trait(Attending) is not None else ()
-        read.update(number for number in own if number is not None)
+        query, *given = instruction.inputs[:3] if instruction.op.trait(Attending) is not None else (None,)
+        own = {number for number in given if number is not None and number != query}
+        for number in own:
+            axes = _as_large(program.tensors[number].shape, None if query is None else program.tensors[query].shape)
+            found[number] = found.get(number, axes) & axes
         others.update(number for number in instruction.operands if number is not None and number not in own)
         others.update(number for number in instruction.reads if number is not None)
-    return read - others
+    return {number: axes for number, axes in found.items() if number not in others}
+
+
+def _as_large(keys: Shape | None, queries: Shape | None) -> set[int]:
+    """The axes in front of the last two along which queries are provably as large as what they are held against."""
+    if keys is None or queries is None or len(keys) != len(queries):
+        return set()
+    return {axis for axis, sizes in enumerate(zip(keys[:-2], queries[:-2], strict=True)) if same(*sizes)}
 
 
 def _is_left(instruction: Instruction) -> bool:
@@ -86,7 +98,7 @@ def _is_left(instruction: Instruction) -> bool:
     return instruction.open and instruction.quick is None and instruction.by == KERNEL
 
 
-def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Quick | None:
+def _quick(instruction: Instruction, program: Program, attended: Mapping[int, set[int]]) -> Quick | None:
     """The kernels of an instruction and of its posts, one after the other."""
     if not _is_left(instruction):
         return None
@@ -97,7 +109,7 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
     if not all(_is_known(number, program) for number in (*instruction.operands, *instruction.results)):
         return None
     if instruction.op.trait(Repeating) is not None and instruction.outputs[0] in attended:
-        return _unrepeated
+        return partial(_unrepeated, attended[instruction.outputs[0]])
     looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating, Cutting, Measuring))
     views = looks and not instruction.posts
     parts: list[_Part] = []
@@ -114,14 +126,17 @@ def _quick(instruction: Instruction, program: Program, attended: set[int]) -> Qu
     return partial(_computed, parts, views)
 
 
-def _unrepeated(arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
-    """The data as they are, where they would be repeated along axes of size 1 in front of the last two."""
+def _unrepeated(axes: Container[int], arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
+    """A view of data that are repeated in front of the last two axes, where they are left as they are along `axes`."""
     data, target = arrays
     if data is None or target is None or data.ndim != target.size or data.ndim < 3:
         return None
     wanted = target.tolist()
-    same = all(size in (1, own) for own, size in zip(wanted[:-2], data.shape[:-2], strict=True))
-    return (data,) if same and list(data.shape[-2:]) == wanted[-2:] else None
+    fits = all(size in (1, own) for own, size in zip(wanted[:-2], data.shape[:-2], strict=True))
+    if not fits or list(data.shape[-2:]) != wanted[-2:]:
+        return None
+    kept = tuple(own if axis in axes else size for axis, (own, size) in enumerate(zip(data.shape, wanted, strict=True)))
+    return (data if kept == data.shape else np.broadcast_to(data, kept),)
 
 
 def checks_itself(instruction: Instruction, program: Program) -> bool:
