@@ -74,7 +74,7 @@ class _Grouping:
         return True
 
     def _repeated(self, number: int | None) -> tuple[Instruction, int, tuple[int, int]] | None:
-        """What folds the axes of repeated heads, the tensor [batch, heads, group, length, size] before, and both axes."""
+        """What folds the axes of repeated heads, the tensor [batch, heads, group, length, size] before, and these."""
         fold = self._makers.get(number)
         repeat = None if fold is None else self._makers.get(fold.inputs[0])
         folding = None if fold is None else fold.op.trait(Reshaping)
