@@ -173,6 +173,19 @@ class Code:
             lanes = half
         return left[0]
 
+    def transposed(self, vectors: Values) -> Values:
+        """As many vectors as they have lanes, the first of their first lanes, and so on: halves of pairs that are ever
+        nearer change places."""
+        made, width = list(vectors), LANES // 2
+        while width:
+            low = [LANES + lane - width if lane & width else lane for lane in range(LANES)]
+            for n in (lane for lane in range(LANES) if not lane & width):
+                pair = made[n], made[n + width]
+                for place, lanes in ((n, low), (n + width, [lane + width for lane in low])):
+                    made[place] = self.b.shuffle_vector(*pair, ir.Constant(INTS, lanes))
+            width //= 2
+        return made
+
     def peak(self, vector: Any) -> Any:
         """The greatest lane of a vector of numbers."""
         peak = self.call(f"llvm.vector.reduce.fmax.v{LANES}f32", FLOAT, vector)

@@ -17,7 +17,6 @@ from irrun.engines.compiled.code import (
     FLOAT,
     FLOATS,
     INT,
-    INTS,
     LANES,
     LINE,
     LONG,
@@ -117,7 +116,7 @@ class _Block:
 
             def square(number: Any, count: int = LANES) -> None:
                 start = b.mul(number, long(LINE))
-                turned = _transposed(c, [c.read(b.add(row, start), count) for row in rows])
+                turned = c.transposed([c.read(b.add(row, start), count) for row in rows])
                 for n, vector in enumerate(turned[:count]):
                     c.store(vector, b.add(c.at(target, number, LANES * LINE), long(n * LINE)))
 
@@ -268,15 +267,3 @@ class _Block:
         for start, count in lanes_of(kind.width):
             value = c.load(b.add(place, long(kind.sums_at + start)), FLOATS)
             c.write(b.fdiv(value, divisor), b.add(target, long(start)), count)
-
-
-def _transposed(c: Code, rows: list[Any]) -> list[Any]:
-    """The columns of a square of 16 rows."""
-    half = LANES // 2
-    low, high = (
-        ir.Constant(INTS, [own for n in range(half) for own in (begin + n, LANES + begin + n)]) for begin in (0, half)
-    )
-    for _ in range(LANES.bit_length() - 1):  # each time rows that lie half as far apart come together
-        pairs = list(zip(rows[:half], rows[half:], strict=True))
-        rows = [c.b.shuffle_vector(one, other, order) for one, other in pairs for order in (low, high)]
-    return rows
