@@ -28,7 +28,7 @@ from irrun.engines.compiled.code import (
     vectors_of,
 )
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.flash_form import FORM, HEAD, ROOM, FlashKind
+from irrun.engines.compiled.flash_form import FORM, HEAD, FlashKind
 from irrun.engines.memory import ITEM
 
 UNROLLED = 4
@@ -44,8 +44,7 @@ def address_of(kind: FlashKind) -> int:
 def _write(kind: FlashKind, function: ir.Function) -> None:
     c, (arguments,) = Code(function), function.args
     at = FORM.loaded(c, arguments)
-    place = c.b.gep(arguments, [ir.Constant(INT, ROOM)])
-    room = c.b.atomic_rmw("add", place, at["room_size"], "monotonic")
+    room = FORM.claimed(c, arguments, at)
     c.share(arguments, long(1), at["items"], lambda item: _Block(kind, c, at, room, item).write())
     c.b.ret_void()
 

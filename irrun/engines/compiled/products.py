@@ -15,7 +15,7 @@ from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.decoding import STEP, Sizes, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
-from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, COUNTERS, ProductKind
+from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductKind
 from irrun.engines.compiled.product_kernel import address_of
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.sequence import Kernel
@@ -60,10 +60,6 @@ PART = 768
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
 
-
-_, ROOM = map(ARGUMENTS.index, COUNTERS)
-"""The argument that a kernel changes beside the first one."""
-
 NATURAL = (STEP,), (1,)
 """The way of rows whose numbers lie one after the other."""
 
@@ -79,8 +75,7 @@ class _Groups:
 
     def packed(self, **own: int) -> Array:
         """The arguments of a call, those of the weights and its own, as kernels read them; what is not told is 0."""
-        told = self.arguments | own
-        return np.array([told.get(name, 0) for name in ARGUMENTS], np.uint64)
+        return FORM.of(**dict.fromkeys(FORM.names, 0) | self.arguments | own)
 
     def kind(self, columns: int, rows: int) -> ProductKind:
         weights = self.weights
@@ -295,7 +290,7 @@ def _compiled(
             told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
         held = (groups.weights, data, output, scratch, behind, inputs)
         array, seconds = groups.packed(**sizes, **told), rows * columns * inner / CODE_SPEED
-        counted = ROOM, int(array[ROOM])
+        counted = FORM.place("room"), told.get("room", 0)
         team.expect_steps()
         kernel = Kernel(team, address, array, held, shared=threads > 1, seconds=seconds, counted=counted, beside=False)
         return chain([*first, kernel, *rest.bind(inputs, output)(...)])
