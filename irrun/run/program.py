@@ -5,6 +5,7 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -224,6 +225,18 @@ class Program:
         number = self.add(Tensor(type, array.shape))
         self.constants[number] = array
         return number
+
+    def makers(self) -> dict[int | None, Instruction]:
+        """The instruction that makes each tensor, where none has posts yet."""
+        return {number: instruction for instruction in self.instructions for number in instruction.outputs}
+
+    def readers(self) -> Mapping[int | None, list[Instruction]]:
+        """The instructions that read each tensor, in order, where none has posts yet."""
+        readers = defaultdict[int | None, list[Instruction]](list)
+        for instruction in self.instructions:
+            for number in {*instruction.inputs}:
+                readers[number].append(instruction)
+        return readers
 
     def read(self, *, made: bool = False) -> set[int | None]:
         """The tensors that anything reads, also those between an instruction and its posts, and the results; with
