@@ -126,6 +126,19 @@ class Instruction:
             made = post.outputs
         return tuple(numbers)
 
+    def arguments(self) -> list[list[int | None]]:
+        """Where the inputs of each of its parts are among the operands; -1 is the result of the part before."""
+        arguments: list[list[int | None]] = []
+        position, made = 0, self.outputs[:0]
+        for part in self.parts:
+            arguments.append([])
+            for number in part.inputs:
+                given = number in made
+                arguments[-1].append(-1 if given else None if number is None else position)
+                position += not given
+            made = part.outputs[:1]
+        return arguments
+
     @cached_property
     def form(self) -> tuple[Hashable, ...]:
         """What is computed, whatever the tensors are."""
