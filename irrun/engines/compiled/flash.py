@@ -42,7 +42,7 @@ LOOKING_SECONDS = 0.5e-3
 Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]] | None, ...]
 """Shapes and strides of the arrays that a kernel reads and writes, None for one that is not there."""
 
-_FACTOR = 1 + FORM.names.index("factor")
+_FACTOR = FORM.place("factor")
 
 
 def attention(work: Work, team: Team) -> Compiled | None:
