@@ -12,11 +12,13 @@ import numpy as np
 
 from irrun.engines.compiled import post_kernel
 from irrun.engines.compiled.code import LANES
+from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.decoding import STEP, Sizes, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
-from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductKind
-from irrun.engines.compiled.product_kernel import address_of
+from irrun.engines.compiled.product_blocks import Blocks
+from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode, ProductKind
+from irrun.engines.compiled.product_few import FewRows
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
@@ -125,6 +127,12 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
     return _Groups(weights, count, size // STEP, arguments)
 
 
+def _address_of(kind: ProductKind) -> int:
+    """Where the machine code of a kernel lies."""
+    made = ProductCode if not kind.rows else Blocks if kind.blocks else FewRows
+    return compiled(kind, lambda function: made(function, kind).write())
+
+
 def matmul(work: Work, team: Team) -> Compiled | None:
     """MatMul-1 of f32 rows and compressed weights [columns, inner]."""
     left, right = work.required(2)
@@ -202,7 +210,7 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
             return None
         products[size] = product, right, result
     kind = replace(groups.kind(1, 0), steps=groups.steps, blocks=True)
-    address = address_of(kind)
+    address = _address_of(kind)
     values = aligned(panel * inner * ITEM)
     scratch_size = aligned(max(product.scratch for product, _, _ in products.values()))
 
@@ -272,7 +280,7 @@ def _compiled(
     rest = posts_of(replace(work, posts=work.posts[len(own) :]), (rows, columns))
     if rest is None:
         return None
-    address, posts = address_of(kind), PostKind(own)
+    address, posts = _address_of(kind), PostKind(own)
     layout, copied = _ordered(inner, rows, strides, NATURAL if kind.blocks else order_of(kind.type))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
