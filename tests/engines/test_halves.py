@@ -7,6 +7,7 @@ from engines.works import computed, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loop")
 
 from irrun.engines.compiled import halves
+from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.spec.dtypes import element_type
@@ -14,7 +15,7 @@ from irrun.spec.dtypes import element_type
 TEAM = Team(2)
 NAMES = {np.float16: "f16", np.float32: "f32", np.int32: "i32"}
 
-pytestmark = pytest.mark.skipif(not halves._has_instructions(), reason="the processor has no F16C")
+pytestmark = pytest.mark.skipif("f16c" not in features(), reason="the processor has no F16C")
 
 
 def converted(data, type):

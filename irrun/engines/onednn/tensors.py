@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines import axes
 from irrun.engines.axes import canonical_strides, dense_strides, lies_so
 from irrun.engines.memory import Arranged, allocate, arranged_once
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
@@ -44,8 +45,7 @@ def is_dense_layout(layout: Descriptor) -> bool:
 
 def channels_last(library: Library, shape: Sizes, type: str) -> Descriptor:
     """The layout of a tensor [N, C, *spatial] that is stored as [N, *spatial, C]."""
-    moved = dense_strides((shape[0], *shape[2:], shape[1]), numpy_dtype(type).itemsize)
-    layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]), type)
+    layout = library.strided(shape, axes.channels_last(Operand(type, shape, ())).strides, type)
     assert layout is not None
     return layout
 
