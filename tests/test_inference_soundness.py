@@ -22,7 +22,8 @@ from conformance.harness import Case, all_cases, model_of
 import irrun
 from irrun.check.ahead import follows
 from irrun.check.infer import infer
-from irrun.run.kernels import Kernels, tensors_of
+from irrun.run.kernels import Kernels
+from irrun.run.rules import Rule
 from irrun.spec import Dim, Input, Node, Op, Output, Tensor, Violation, fresh, numpy_dtype
 from irrun.spec.patterns import shape_text
 from irrun.spec.registry import registry
@@ -345,7 +346,7 @@ class Recorder(Kernels):
             self.faults.extend(f"{op.name}: {fault}" for fault in shared_memory(op, arrays, results))
         bodies = {name: body for name, (body, _) in instruction.bodies.items()}
         outputs = [np.asarray(result) for result in results]
-        call = Run(op, tensors_of(program, instruction, arrays), instruction.attrs, outputs, bodies)
+        call = Run(op, Rule(program, instruction).tensors(arrays), instruction.attrs, outputs, bodies)
         self.calls.append((instruction.layer, call))
         return results
 

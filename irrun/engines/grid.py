@@ -11,9 +11,10 @@ from irrun.engines.compressed import CompressedWeights
 from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
+from irrun.spec.traits import broadcasts_by_numpy
 
 if TYPE_CHECKING:
-    from irrun.engines.work import Work
+    from irrun.engines.work import Post, Work
 
 INTEGER = "Integer"
 """How the names of ops begin that take codes, and their zero point as their third input."""
@@ -68,6 +69,36 @@ def is_on_a_level(place: Array, levels: Array | int) -> Array:
     """Whether places among so many levels are whole numbers, but for the rounding of limits."""
     on: Array = np.abs(place - np.rint(place)) <= levels * OFF_A_LEVEL
     return on
+
+
+def numbers_along(axis: int, value: Array, shape: tuple[int, ...]) -> Array | None:
+    """The numbers of a constant in f64: one, or one for each element along an axis of what it broadcasts to; None where
+    it has others."""
+    own = (*(1,) * (len(shape) - value.ndim), *value.shape)
+    one = value.size == 1 or own[axis : axis + 1] == shape[axis : axis + 1] == (value.size,)
+    return value.reshape(-1).astype(np.float64) if one else None
+
+
+def rounding_of(
+    work: Work, post: Post, axis: int, types: Collection[str] = ("f32",)
+) -> tuple[Array, Array, Array, Array] | None:
+    """How a FakeQuantize brings numbers to levels, but for the rounding, and back: a factor and a shift each, one of
+    them or one for each place along an axis of the result. None where its limits are no constants of that many numbers
+    and of some types, do not go upwards, or lie too close."""
+    found = []
+    for number in post.parameters:
+        operand = work.inputs[number]
+        if operand is None or operand.value is None or operand.type not in types:
+            return None
+        found.append(numbers_along(axis, operand.value, work.outputs[0].shape))
+    bounds = [values for values in found if values is not None]
+    if post.name != "FakeQuantize-1" or len(bounds) < 4 or not broadcasts_by_numpy(post.attrs):
+        return None
+    (low, high, first, last), steps = bounds, post.attrs["levels"] - 1
+    if not ((low < high).all() and np.isfinite(high - low).all() and np.isfinite(last - first).all()):
+        return None
+    level = steps / (high - low)
+    return None if level.max() > np.finfo(np.float32).max else (level, -low * level, (last - first) / steps, first)
 
 
 def is_of_codes(work: Work) -> bool:

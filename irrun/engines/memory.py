@@ -78,4 +78,5 @@ def arranged_once(
     """What `arrange` makes in some way of the first of constants, and of the others that it knows: the same for all who
     ask for that way of the same memory. That is nobody else's as long as what is `kept` holds the constants."""
     key = *((data_address(value), value.shape, value.strides) for value in values), *way
-    return kept.setdefault(key, Arranged(values[0], arrange))
+    found = kept.get(key)
+    return kept.setdefault(key, Arranged(values[0], arrange)) if found is None else found

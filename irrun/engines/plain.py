@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 
@@ -20,11 +20,16 @@ def op_of(name: str) -> Op | None:
     return op if op is not None and op.name == name else None
 
 
+def kernel_of(work: Work) -> Callable[..., Any]:
+    """The kernel of a work's op, with the attributes."""
+    op = op_of(work.name)
+    assert op is not None, "the work is of a known op"
+    return partial(op.kernel, **work.attrs)
+
+
 def plain_call(work: Work, inputs: Arrays, outputs: Sequence[Array]) -> Call:
     """A call by the kernel of a work without posts, of an op whose kernel asks for nothing but its inputs."""
-    op = op_of(work.name)
-    assert op is not None
-    return partial(write_results, partial(op.kernel, **work.attrs), inputs, outputs)
+    return partial(write_results, kernel_of(work), inputs, outputs)
 
 
 def write_results(kernel: Any, inputs: Arrays, outputs: Sequence[Array]) -> None:

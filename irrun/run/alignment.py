@@ -7,6 +7,7 @@ from threading import Lock
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from irrun.engines.extents import extent_of
 from irrun.engines.memory import allocate, data_address
 from irrun.locks import fork_safe
 from irrun.spec.op import Array
@@ -23,11 +24,9 @@ class Alignment:
         """The array, or an aligned one that is equal in elements, shape and strides: loops over others are slow."""
         if array.flags.aligned:
             return array
-        reaches = [(size - 1) * step for size, step in zip(array.shape, array.strides, strict=True)]
-        below = -sum(reach for reach in reaches if reach < 0)
-        length = below + sum(reach for reach in reaches if reach > 0) + array.itemsize
-        lowest = array[(*(-1 if reach < 0 else 0 for reach in reaches), None)].view(np.uint8)
-        low = data_address(lowest)
+        below, behind = extent_of(array.shape, array.strides, array.itemsize)
+        lowest = array[(*(-1 if step < 0 else 0 for step in array.strides), None)].view(np.uint8)
+        low, length = data_address(lowest), below + behind
         with self._lock:
             copy = self._copies.get((low, length))
             if copy is None:

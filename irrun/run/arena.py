@@ -5,7 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left, insort
 from collections.abc import Iterable
 
-from irrun.engines.memory import ALIGNMENT
+from irrun.engines.memory import aligned
 from irrun.records import dataclass
 
 
@@ -28,7 +28,7 @@ def place(buffers: Iterable[Buffer]) -> int:
         while ending and ending[0][0] < buffer.first:
             _, offset, size = ending.pop(0)
             _release(free, offset, size)
-        size = rounded(buffer.size)
+        size = aligned(max(buffer.size, 1))
         number = bisect_left(free, (size, 0))
         if number < len(free):
             gap, buffer.offset = free.pop(number)
@@ -52,7 +52,3 @@ def _release(free: list[tuple[int, int]], offset: int, size: int) -> None:
         free.remove(gap)
         offset, size = min(offset, gap[1]), size + gap[0]
     insort(free, (size, offset))
-
-
-def rounded(size: int) -> int:
-    return -(-max(size, 1) // ALIGNMENT) * ALIGNMENT

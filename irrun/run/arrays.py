@@ -25,16 +25,8 @@ from irrun.diagnostics import InputError, clipped
 from irrun.files import open_regular, whole_file
 from irrun.records import NamedTuple
 from irrun.run.memory import as_text, available
-from irrun.spec.dtypes import element_type
+from irrun.spec.dtypes import WIDER, element_type, numpy_dtype
 from irrun.spec.op import Array
-
-_WIDER = {
-    **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"), np.float32),
-    "i4": np.int8,
-    "u4": np.uint8,
-    "u2": np.uint8,
-}
-"""What .npy has no name for is held in the next wider type, which loses nothing."""
 
 _MAGIC = b"\x93NUMPY"
 _MAX_HEADER = 10_000
@@ -131,7 +123,7 @@ def member_shape(archive: zipfile.ZipFile, info: zipfile.ZipInfo, path: Path) ->
         header = _header(stream, where)
     type = info.comment.decode("ascii", "replace")
     try:
-        return type if type in _WIDER else element_type(header.dtype), header.shape
+        return type if type in WIDER else element_type(header.dtype), header.shape
     except TypeError as error:
         raise InputError(f"{where}: {error}") from None
 
@@ -290,4 +282,4 @@ def _write(stream: IO[bytes], array: Array) -> None:
 def widened(array: Array) -> Array:
     """The array in a type that .npy has a name for, with the same elements."""
     type = element_type(array.dtype)
-    return array.astype(_WIDER[type]) if type in _WIDER else array
+    return array.astype(numpy_dtype(WIDER[type])) if type in WIDER else array

@@ -39,16 +39,8 @@ class Computation:
             self._compressed = []
         self._size = len(instruction.inputs)
         self._first = _Layer(kernels, program, instruction)
-        self._posts: list[tuple[_Layer, list[int | None]]] = []
-        position, made = self._size, instruction.outputs[:1]
-        for post in instruction.posts:
-            arguments: list[int | None] = []  # where they are among the operands; -1 is the result before
-            for number in post.inputs:
-                given = number in made
-                arguments.append(-1 if given else None if number is None else position)
-                position += not given
-            self._posts.append((_Layer(kernels, program, post), arguments))
-            made = post.outputs
+        posts = zip(instruction.posts, instruction.arguments()[1:], strict=True)
+        self._posts = [(_Layer(kernels, program, post), arguments) for post, arguments in posts]
 
     def __call__(self, arrays: Sequence[Array | None], run: Run) -> list[Array]:
         """The results for the arrays of its operands. Raises ExecutionError where they break a rule."""

@@ -16,17 +16,9 @@ from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of, names_of_inputs
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim, Shape, Size
-from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
+from irrun.spec.dtypes import ELEMENT_TYPES, WIDER, element_type, numpy_dtype
 from irrun.spec.op import Array, Tensor
 from irrun.spec.patterns import shape_text
-
-_CARRIERS = {
-    **dict.fromkeys(("bf16", "f8e4m3", "f8e5m2", "f8e8m0", "f4e2m1"), "f32"),
-    "i4": "i8",
-    "u4": "u8",
-    "u2": "u8",
-}
-"""The wider type that a file holds such an input in."""
 
 _MAX_ORDERED = 5
 """Axes whose other orders are tried."""
@@ -143,7 +135,7 @@ def _fitting(name: str, tensor: Tensor, given: Any, version: int) -> Array:
         raise InputError(f"input `{name}` is an array of dtype object, which the IR has no element type for")
     if array.dtype.kind == "S":
         raise InputError(f"input `{name}` holds bytes, not text: convert it, as in np.char.decode(array, 'utf-8')")
-    if array.dtype.kind in "cMmV" and array.dtype.name not in {numpy_dtype(t).name for t in _CARRIERS}:
+    if array.dtype.kind in "cMmV" and array.dtype.name not in {numpy_dtype(t).name for t in WIDER}:
         raise InputError(f"input `{name}` is an array of {array.dtype}, which the IR has no element type for")
     problems = []
     if contradicts(array.shape, tensor):
@@ -231,7 +223,7 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
         return array
     if version == 10 and type == "f16" and found == "f32":  # programs of its time fed f32
         return array.astype(np.float16)
-    if _CARRIERS.get(type) == found:
+    if WIDER.get(type) == found:
         converted = array.astype(numpy_dtype(type))
         if np.array_equal(converted.astype(array.dtype), array, equal_nan=found == "f32"):
             return converted

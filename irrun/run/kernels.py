@@ -12,6 +12,7 @@ from irrun.ir.weights import Weights
 from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.program import Instruction, Program
+from irrun.run.rules import Rule
 from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
 
 if TYPE_CHECKING:
@@ -57,18 +58,6 @@ def _raised_at(error: Exception, op: Op) -> str:
     return f", at {found[-1][0]}:{found[-1][1]}" if found else ""
 
 
-def tensors_of(program: Program, instruction: Instruction, arrays: Sequence[Array | None]) -> list[Tensor | None]:
-    """All about the inputs of an instruction."""
-    return [
-        None if array is None or number is None else Tensor.of(array, _type(program.tensors[number]))
-        for number, array in zip(instruction.inputs, arrays, strict=True)
-    ]
-
-
-def _type(tensor: Tensor) -> str | None:
-    return None if tensor.type == "dynamic" else tensor.type
-
-
 def shapes_alone(
     program: Program, instruction: Instruction, arrays: Sequence[Array | None], unseen: Container[int] = ()
 ) -> Inferred | None:
@@ -81,7 +70,7 @@ def shapes_alone(
         if tensor is None or (number in program.constants and position not in unseen)
         else Tensor(tensor.type, tensor.shape)
         for position, (tensor, number) in enumerate(
-            zip(tensors_of(program, instruction, arrays), instruction.inputs, strict=True)
+            zip(Rule(program, instruction).tensors(arrays), instruction.inputs, strict=True)
         )
     ]
     try:

@@ -5,6 +5,7 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
@@ -125,6 +126,19 @@ class Instruction:
             made = post.outputs
         return tuple(numbers)
 
+    def arguments(self) -> list[list[int | None]]:
+        """Where the inputs of each of its parts are among the operands; -1 is the result of the part before."""
+        arguments: list[list[int | None]] = []
+        position, made = 0, self.outputs[:0]
+        for part in self.parts:
+            arguments.append([])
+            for number in part.inputs:
+                given = number in made
+                arguments[-1].append(-1 if given else None if number is None else position)
+                position += not given
+            made = part.outputs[:1]
+        return arguments
+
     @cached_property
     def form(self) -> tuple[Hashable, ...]:
         """What is computed, whatever the tensors are."""
@@ -224,6 +238,18 @@ class Program:
         number = self.add(Tensor(type, array.shape))
         self.constants[number] = array
         return number
+
+    def makers(self) -> dict[int | None, Instruction]:
+        """The instruction that makes each tensor, where none has posts yet."""
+        return {number: instruction for instruction in self.instructions for number in instruction.outputs}
+
+    def readers(self) -> Mapping[int | None, list[Instruction]]:
+        """The instructions that read each tensor, in order, where none has posts yet."""
+        readers = defaultdict[int | None, list[Instruction]](list)
+        for instruction in self.instructions:
+            for number in {*instruction.inputs}:
+                readers[number].append(instruction)
+        return readers
 
     def read(self, *, made: bool = False) -> set[int | None]:
         """The tensors that anything reads, also those between an instruction and its posts, and the results; with

@@ -125,6 +125,9 @@ _ML_DTYPES = {
     "f4e2m1": "float4_e2m1fn",
 }
 
+WIDER = dict.fromkeys(_ML_DTYPES, "f32") | {"i4": "i8", "u2": "u8", "u4": "u8"}
+"""The wider types that numpy has itself, which hold all elements of those that it has no name for."""
+
 
 @cache
 def numpy_dtype(name: str) -> np.dtype[Any]:

@@ -126,7 +126,7 @@ def test_onednn_packs_weights_once_for_all_shapes(tmp_path, monkeypatch):
         for _ in range(2):
             (result,) = ours.run([F32(np.arange(40) < count)]).values()
             np.testing.assert_allclose(result, table[:count] @ weights, 1e-4, 1e-4)
-        packed += [value._packed for key, value in engine._library.packed.items() if key not in before]
+        packed += [value._made for key, value in engine._library.packed.items() if key not in before]
     assert {found.engine for found in _kept(ours)} == {engine}
     layouts = {array.nbytes for array in packed if array is not None}
     assert len({id(array) for array in packed if array is not None}) <= len(layouts)
@@ -149,9 +149,7 @@ def test_onednn_packs_no_weights_for_a_single_run(once, tmp_path, monkeypatch):
         before = set(engine._library.packed)
         ours = executor(saved(b, folder), [engine], monkeypatch)
         ours.run([np.random.default_rng(7).standard_normal((64, 256), F32)])
-        return [
-            value for key, value in engine._library.packed.items() if key not in before and value._packed is not None
-        ]
+        return [value for key, value in engine._library.packed.items() if key not in before and value._made is not None]
 
     if once and packed(1):
         pytest.skip("oneDNN has no product for this processor that takes weights as they are")

@@ -116,7 +116,7 @@ def pooling(work: Work, team: Team) -> Compiled | None:
     lacking = (1,) * (5 - len(data.shape))
     spatial = *lacking, *data.shape[2:], *lacking, *output.shape[2:]
     planes, windows = prod(data.shape[:2]), prod(output.shape) * WINDOW_NANOSECONDS
-    wants = {number: layout for number, layout in unordered(work).items() if number == 0}
+    wants = unordered(work, 1)
     if work.name == "AdaptiveAvgPool-8":
         nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS + windows
         room = planes * data.shape[-1] * 8

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.attention_kernel import ARGUMENTS, BLOCK, TILE, AttentionKind, address_of, tile_of
+from irrun.engines.compiled.attention_kernel import BLOCK, FORM, TILE, AttentionKind, address_of, tile_of
 from irrun.engines.compiled.flash import attention as of_many_rows
 from irrun.engines.compiled.team import Team
 from irrun.engines.heads import blind, is_openable
@@ -42,7 +42,7 @@ ITEMS = 8
 _CALL = struct.Struct("9qf4x")
 """The arguments of a call."""
 
-_SHAPES = struct.Struct(f"{len(ARGUMENTS) - 10}q")
+_SHAPES = struct.Struct(f"{len(FORM.names) - 9}q")
 """Those of shapes."""
 
 Steps = tuple[int, int, int, int]
@@ -136,7 +136,8 @@ class _Room:
     def __init__(self, plan: _Plan) -> None:
         self.plan: _Plan | None = None
         self.size, self.heads = plan.size, plan.heads
-        begin, end = aligned(8 * len(ARGUMENTS)), aligned(8 * len(ARGUMENTS)) + aligned(8 * plan.heads)
+        begin = aligned(_CALL.size + _SHAPES.size)
+        end = begin + aligned(8 * plan.heads)
         memory = allocate(end + plan.size)
         memory[:end] = 0
         self.arguments = memory[:begin]

@@ -19,6 +19,7 @@ from irrun.engines.compiled.code import (
     LINE,
     LONG,
     Code,
+    Form,
     floats,
     lanes_of,
     long,
@@ -29,24 +30,23 @@ from irrun.engines.memory import ITEM
 from irrun.engines.work import MASKED
 from irrun.records import dataclass
 
-ARGUMENTS = (
-    *("next", "room", "query", "key", "value", "mask", "result", "kept", "ended", "factor"),
-    *("room_size", "items", "heads", "parts", "part", "keys", "rows", "length"),
-    *("query_batch", "query_head", "query_group", "query_row", "key_batch", "key_head", "key_row"),
-    *("value_batch", "value_head", "value_row", "mask_batch", "mask_head", "mask_group", "mask_row"),
+FORM = Form(
+    (
+        *("room", "query", "key", "value", "mask", "result", "kept", "ended", "factor"),
+        *("room_size", "items", "heads", "parts", "part", "keys", "rows", "length"),
+        *("query_batch", "query_head", "query_group", "query_row", "key_batch", "key_head", "key_row"),
+        *("value_batch", "value_head", "value_row", "mask_batch", "mask_head", "mask_group", "mask_row"),
+    )
 )
-"""Of a kernel, one after the other in memory as u64: addresses, numbers, and strides in bytes; `factor` is an f32.
-Up to `factor` they are those of a call, then those of shapes.
+"""Addresses, numbers, and strides in bytes; `factor` is an f32. Up to `factor` they are those of a call, then those of
+shapes.
 
-Any number of threads may run a kernel on the same arguments: each takes an item, from `next` on, until all `items` are
-taken. These are parts of the keys of heads of batches: there are `parts` of a head, of `part` keys each, but for the
-last one, and `heads` of a batch. `rows` are those of a head: `length` of each head of its group. The first thread has
-`room_size` bytes at `room` for itself, and the next one those behind. Where there are several parts, what they come to
-is `kept`, and `ended` has a u64 for each head, 0 before and after.
+Any number of threads may run a kernel on the same arguments: each takes an item until all `items` are taken. These are
+parts of the keys of heads of batches: there are `parts` of a head, of `part` keys each, but for the last one, and
+`heads` of a batch. `rows` are those of a head: `length` of each head of its group. The first thread has `room_size`
+bytes at `room` for itself, and the next one those behind. Where there are several parts, what they come to is `kept`,
+and `ended` has a u64 for each head, 0 before and after.
 """
-
-CHANGED = ("next", "room")
-"""The arguments that a kernel changes."""
 
 BLOCK = 64
 """Keys whose scores are computed before their values are read."""
@@ -109,7 +109,7 @@ class _Attention:
     def __init__(self, function: ir.Function, kind: AttentionKind) -> None:
         self._c, self._kind = Code(function), kind
         (self._arguments,) = function.args
-        self._at = {name: self._c.b.load(self._place(name)) for name in ARGUMENTS if name not in CHANGED}
+        self._at = FORM.loaded(self._c, self._arguments)
         self._factor = self._c.splat(self._c.b.bitcast(self._c.b.trunc(self._at["factor"], INT), FLOAT))
         self._query, self._sums = 0, vectors_of(kind.size) * LINE
         self._total = self._sums + vectors_of(kind.width) * LINE
@@ -118,9 +118,9 @@ class _Attention:
 
     def write(self) -> None:
         c, b, at = self._c, self._c.b, self._at
-        self._room = b.atomic_rmw("add", self._place("room"), at["room_size"], "monotonic")
+        self._room = FORM.claimed(c, self._arguments, at)
         self._tiles = c.blocks(at["rows"], long(self._kind.tile))
-        c.share(self._place("next"), long(1), at["items"], self._item)
+        c.share(self._arguments, long(1), at["items"], self._item)
         b.ret_void()
 
     def _item(self, item: Any) -> None:
@@ -319,6 +319,3 @@ class _Attention:
 
     def _row(self, number: Any) -> Any:
         return self._c.at(self._room, number, self._kind.row_size)
-
-    def _place(self, name: str) -> Any:
-        return self._c.b.gep(self._arguments, [ir.Constant(INT, ARGUMENTS.index(name))])

@@ -173,6 +173,19 @@ class Code:
             lanes = half
         return left[0]
 
+    def transposed(self, vectors: Values) -> Values:
+        """As many vectors as they have lanes, the first of their first lanes, and so on: halves of pairs that are ever
+        nearer change places."""
+        made, width = list(vectors), LANES // 2
+        while width:
+            low = [LANES + lane - width if lane & width else lane for lane in range(LANES)]
+            for n in (lane for lane in range(LANES) if not lane & width):
+                pair = made[n], made[n + width]
+                for place, lanes in ((n, low), (n + width, [lane + width for lane in low])):
+                    made[place] = self.b.shuffle_vector(*pair, ir.Constant(INTS, lanes))
+            width //= 2
+        return made
+
     def peak(self, vector: Any) -> Any:
         """The greatest lane of a vector of numbers."""
         peak = self.call(f"llvm.vector.reduce.fmax.v{LANES}f32", FLOAT, vector)
@@ -319,6 +332,10 @@ class Form:
 
     names: tuple[str, ...]
 
+    def place(self, name: str) -> int:
+        """Which of the values in memory has a name: a call has to set anew those that a kernel changes."""
+        return 1 + self.names.index(name)
+
     def of(self, **values: int) -> Array:
         """The arguments of a call."""
         return np.array([0, *(values[name] for name in self.names)], np.uint64)
@@ -327,6 +344,11 @@ class Form:
         """The values, of a pointer to arguments."""
         places = {name: c.b.gep(arguments, [ir.Constant(INT, n)]) for n, name in enumerate(self.names, 1)}
         return {name: c.b.load(place) for name, place in places.items()}
+
+    def claimed(self, c: Code, arguments: Any, at: dict[str, Any]) -> Any:
+        """Where the thread that runs this has `room_size` bytes for itself: at `room`, which moves behind them."""
+        place = c.b.gep(arguments, [ir.Constant(INT, self.place("room"))])
+        return c.b.atomic_rmw("add", place, at["room_size"], "monotonic")
 
     def shared(self, function: ir.Function, body: Callable[[Code, dict[str, Any], Any], None]) -> None:
         """Write a function of a pointer to arguments, which does what `body` writes for all items below `items`, given

@@ -23,7 +23,7 @@ from irrun.engines.compiled.posts import (
     quantizations,
     read_operand,
 )
-from irrun.engines.compiled.quantization import FAKE_QUANTIZE, LIMITS, fake_quantize, loaded
+from irrun.engines.compiled.quantization import FAKE_QUANTIZE, LIMITS, loaded
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
@@ -163,9 +163,4 @@ def division(work: Work, team: Team) -> Compiled | None:
     return element_wise(work, team) if work.outputs[0].type == "f32" else remainders.compile(work, team)
 
 
-def quantization(work: Work, team: Team) -> Compiled | None:
-    """FakeQuantize-1 alone, or at the head of a chain."""
-    return element_wise(work, team) if work.posts else fake_quantize(work, team)
-
-
-COMPILERS = {**dict.fromkeys(ELEMENTWISE, element_wise), FAKE_QUANTIZE: quantization, "Divide-1": division}
+COMPILERS = {**dict.fromkeys(ELEMENTWISE, element_wise), FAKE_QUANTIZE: element_wise, "Divide-1": division}

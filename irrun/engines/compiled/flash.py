@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import Strided, lies_so
-from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, ROOM, FlashKind, tile
+from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
@@ -42,7 +42,7 @@ LOOKING_SECONDS = 0.5e-3
 Lying = tuple[tuple[tuple[int, ...], tuple[int, ...]] | None, ...]
 """Shapes and strides of the arrays that a kernel reads and writes, None for one that is not there."""
 
-_FACTOR = 1 + FORM.names.index("factor")
+_FACTOR = FORM.place("factor")
 
 
 def attention(work: Work, team: Team) -> Compiled | None:
@@ -80,7 +80,7 @@ def attention(work: Work, team: Team) -> Compiled | None:
         steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, given, strict=True)}
         at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
         arguments = FORM.of(**told, **steps, **at)
-        held, counted = (inputs, outputs, scratch, places, ends), (ROOM, data_address(scratch))
+        held, counted = (inputs, outputs, scratch, places, ends), (FORM.place("room"), data_address(scratch))
         kernel = Kernel(team, address_of(kind), arguments, held, shared=shared, seconds=seconds, counted=counted)
         if scale is None:
             return chain([*first, kernel])

@@ -26,9 +26,6 @@ FORM = Form(
 head, and `ends` to the number of keys that matter for each row, as i64. `factor` is an f32. Strides are in bytes. The
 first thread has `room_size` bytes at `room` for itself, and the next one those behind: the kernel changes that."""
 
-ROOM = 1 + FORM.names.index("room")
-"""The number of an argument that a call has to set anew."""
-
 
 @dataclass(frozen=True, slots=True)
 class FlashKind:

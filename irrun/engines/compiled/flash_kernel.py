@@ -17,7 +17,6 @@ from irrun.engines.compiled.code import (
     FLOAT,
     FLOATS,
     INT,
-    INTS,
     LANES,
     LINE,
     LONG,
@@ -29,7 +28,7 @@ from irrun.engines.compiled.code import (
     vectors_of,
 )
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.flash_form import FORM, HEAD, ROOM, FlashKind
+from irrun.engines.compiled.flash_form import FORM, HEAD, FlashKind
 from irrun.engines.memory import ITEM
 
 UNROLLED = 4
@@ -45,8 +44,7 @@ def address_of(kind: FlashKind) -> int:
 def _write(kind: FlashKind, function: ir.Function) -> None:
     c, (arguments,) = Code(function), function.args
     at = FORM.loaded(c, arguments)
-    place = c.b.gep(arguments, [ir.Constant(INT, ROOM)])
-    room = c.b.atomic_rmw("add", place, at["room_size"], "monotonic")
+    room = FORM.claimed(c, arguments, at)
     c.share(arguments, long(1), at["items"], lambda item: _Block(kind, c, at, room, item).write())
     c.b.ret_void()
 
@@ -117,7 +115,7 @@ class _Block:
 
             def square(number: Any, count: int = LANES) -> None:
                 start = b.mul(number, long(LINE))
-                turned = _transposed(c, [c.read(b.add(row, start), count) for row in rows])
+                turned = c.transposed([c.read(b.add(row, start), count) for row in rows])
                 for n, vector in enumerate(turned[:count]):
                     c.store(vector, b.add(c.at(target, number, LANES * LINE), long(n * LINE)))
 
@@ -268,15 +266,3 @@ class _Block:
         for start, count in lanes_of(kind.width):
             value = c.load(b.add(place, long(kind.sums_at + start)), FLOATS)
             c.write(b.fdiv(value, divisor), b.add(target, long(start)), count)
-
-
-def _transposed(c: Code, rows: list[Any]) -> list[Any]:
-    """The columns of a square of 16 rows."""
-    half = LANES // 2
-    low, high = (
-        ir.Constant(INTS, [own for n in range(half) for own in (begin + n, LANES + begin + n)]) for begin in (0, half)
-    )
-    for _ in range(LANES.bit_length() - 1):  # each time rows that lie half as far apart come together
-        pairs = list(zip(rows[:half], rows[half:], strict=True))
-        rows = [c.b.shuffle_vector(one, other, order) for one, other in pairs for order in (low, high)]
-    return rows

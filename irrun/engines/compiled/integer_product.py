@@ -186,11 +186,11 @@ class Product:
         }
         arguments = form.of(slot=0, **told, **own)
         holding = (inputs, outputs, scratch, weights, held, self.ending)
-        seconds, slot = self.products / PRODUCTS, 1 + form.names.index("slot")
+        seconds, slot = self.products / PRODUCTS, form.place("slot")
         kernel = Kernel(team, address, arguments, holding, shared=cut.shared, seconds=seconds, counted=(slot, 0))
         if self.zero is not None:
             return kernel
-        given, place = inputs[2].reshape(-1), 1 + form.names.index("zero")
+        given, place = inputs[2].reshape(-1), form.place("zero")
 
         def call() -> None:
             arguments[place] = int(given[0]) & (1 << 64) - 1

@@ -97,9 +97,9 @@ def judged(loop: Call, outside: Array) -> Judging:
     return fits
 
 
-def unordered(work: Work) -> dict[int, Layout | None]:
-    """The inputs that are not in C order, which loops want them in."""
-    inputs = enumerate(work.inputs)
+def unordered(work: Work, first: int | None = None) -> dict[int, Layout | None]:
+    """The inputs, or the `first` ones of them, that are not in C order, which loops want them in."""
+    inputs = enumerate(work.inputs[:first])
     return {number: None for number, operand in inputs if operand is not None and not is_dense(operand)}
 
 

@@ -68,9 +68,7 @@ def _block(kind: Kind, limits: Limits, names: tuple[str, ...], c: Code, at: dict
 def _merge(function: ir.Function, kind: Kind, names: tuple[str, ...]) -> None:
     c = Code(function)
     b, (arguments,) = c.b, function.args
-    items, target = (
-        b.load(b.gep(arguments, [ir.Constant(INT, FORM.names.index(name) + 1)])) for name in ("items", "target")
-    )
+    items, target = (b.load(b.gep(arguments, [ir.Constant(INT, FORM.place(name))])) for name in ("items", "target"))
     reals = {"mean", "squares"} | ({"minimum", "maximum", "smallest"} if kind.real else set())
     types = {name: DOUBLE if name in reals else LONG for name in names}
     whole = {name: c.variable(c.load(b.add(target, long(8 * n)), types[name])) for n, name in enumerate(names)}

@@ -8,7 +8,7 @@ from llvmlite import ir
 
 from irrun.engines.compiled.code import FLOAT, INT, LONG, Values, long
 from irrun.engines.compiled.decoding import STEP
-from irrun.engines.compiled.product_code import BLOCK_WIDTH, ProductCode
+from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode
 from irrun.engines.memory import ITEM
 
 
@@ -18,7 +18,7 @@ class Blocks(ProductCode):
     def write(self) -> None:
         b = self._c.b
         self._nowhere = b.ptrtoint(b.alloca(FLOAT), LONG)
-        self._room = b.atomic_rmw("add", self._place("room"), self._at["room_size"], "monotonic")
+        self._room = FORM.claimed(self._c, self._arguments, self._at)
         super().write()
 
     def _part(self, first: Any, last: Any) -> None:

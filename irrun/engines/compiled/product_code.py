@@ -11,7 +11,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, INT, LANES, LINE, LONG, Code, Values, long
+from irrun.engines.compiled.code import FLOAT, LANES, LINE, LONG, Code, Form, Values, long
 from irrun.engines.compiled.decoding import STEP, Decoder, bytes_of_step
 from irrun.engines.compiled.post_kernel import FUNCTION
 from irrun.engines.memory import ITEM
@@ -23,22 +23,21 @@ MAX_UNROLLED = 4
 BLOCK_WIDTH = 8
 """Columns of weights that are made f32 at once, where that is done for many rows: they stay in the first cache."""
 
-ARGUMENTS = (
-    *("next", "chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers"),
-    *("scale", "scale_row", "scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
-    *("part", "room", "room_row", "room_size", "posts", "posts_arguments"),
+FORM = Form(
+    (
+        *("chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers", "scale", "scale_row"),
+        *("scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
+        *("part", "room", "room_row", "room_size", "posts", "posts_arguments"),
+    )
 )
-"""Of every kernel, one after the other in memory as u64: addresses, numbers, and strides in bytes.
+"""Of every kernel: addresses, numbers, and strides in bytes.
 
-Any number of threads may run a kernel on the same arguments: each takes `chunk` columns, from `next` on, until all
-`columns` are taken. `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first,
-that is `part` groups of `BLOCK_WIDTH` columns at a time, a column every `room_row` bytes, in memory that the first
-thread finds at `room` and the next one `room_size` bytes behind. `posts` is a function (`post_kernel`) that is called
-with `posts_arguments` for columns of the result that are complete, 0 where there are none.
+Any number of threads may run a kernel on the same arguments: each takes `chunk` columns until all `columns` are taken.
+`numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first, that is `part` groups
+of `BLOCK_WIDTH` columns at a time, a column every `room_row` bytes, in memory that the first thread finds at `room` and
+the next one `room_size` bytes behind. `posts` is a function (`post_kernel`) that is called with `posts_arguments` for
+columns of the result that are complete, 0 where there are none.
 """
-
-COUNTERS = ("next", "room")
-"""The arguments that a kernel changes."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,7 +66,7 @@ class ProductCode:
     def __init__(self, function: ir.Function, kind: ProductKind) -> None:
         self._c, self._kind = Code(function), kind
         (self._arguments,) = function.args
-        self._at = {name: self._c.b.load(self._place(name)) for name in ARGUMENTS if name not in COUNTERS}
+        self._at = FORM.loaded(self._c, self._arguments)
         self._decoder = Decoder(self._c, kind.type, self._at["numbers"])
 
     def write(self) -> None:
@@ -81,7 +80,7 @@ class ProductCode:
                 function = b.inttoptr(at["posts"], FUNCTION.as_pointer())
                 b.call(function, [b.inttoptr(at["posts_arguments"], LONG.as_pointer()), first, last])
 
-        c.share(self._place("next"), at["chunk"], at["columns"], chunk)
+        c.share(self._arguments, at["chunk"], at["columns"], chunk)
         b.ret_void()
 
     def _part(self, first: Any, last: Any) -> None:
@@ -132,6 +131,3 @@ class ProductCode:
         for number in range(self._kind.steps):
             made = step(long(number), *made) or ()
         return made
-
-    def _place(self, name: str) -> Any:
-        return self._c.b.gep(self._arguments, [ir.Constant(INT, ARGUMENTS.index(name))])

@@ -12,11 +12,13 @@ import numpy as np
 
 from irrun.engines.compiled import post_kernel
 from irrun.engines.compiled.code import LANES
+from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.decoding import STEP, Sizes, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
-from irrun.engines.compiled.product_code import ARGUMENTS, BLOCK_WIDTH, COUNTERS, ProductKind
-from irrun.engines.compiled.product_kernel import address_of
+from irrun.engines.compiled.product_blocks import Blocks
+from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode, ProductKind
+from irrun.engines.compiled.product_few import FewRows
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
@@ -60,10 +62,6 @@ PART = 768
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
 
-
-_, ROOM = map(ARGUMENTS.index, COUNTERS)
-"""The argument that a kernel changes beside the first one."""
-
 NATURAL = (STEP,), (1,)
 """The way of rows whose numbers lie one after the other."""
 
@@ -79,8 +77,7 @@ class _Groups:
 
     def packed(self, **own: int) -> Array:
         """The arguments of a call, those of the weights and its own, as kernels read them; what is not told is 0."""
-        told = self.arguments | own
-        return np.array([told.get(name, 0) for name in ARGUMENTS], np.uint64)
+        return FORM.of(**dict.fromkeys(FORM.names, 0) | self.arguments | own)
 
     def kind(self, columns: int, rows: int) -> ProductKind:
         weights = self.weights
@@ -128,6 +125,12 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
             arguments[f"{name}_row"] = prod(factor.shape[1:]) * ITEM if factor.shape[0] > 1 else 0
             arguments[f"{name}_group"] = ITEM if prod(factor.shape[1:]) > 1 else 0
     return _Groups(weights, count, size // STEP, arguments)
+
+
+def _address_of(kind: ProductKind) -> int:
+    """Where the machine code of a kernel lies."""
+    made = ProductCode if not kind.rows else Blocks if kind.blocks else FewRows
+    return compiled(kind, lambda function: made(function, kind).write())
 
 
 def matmul(work: Work, team: Team) -> Compiled | None:
@@ -207,7 +210,7 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
             return None
         products[size] = product, right, result
     kind = replace(groups.kind(1, 0), steps=groups.steps, blocks=True)
-    address = address_of(kind)
+    address = _address_of(kind)
     values = aligned(panel * inner * ITEM)
     scratch_size = aligned(max(product.scratch for product, _, _ in products.values()))
 
@@ -277,7 +280,7 @@ def _compiled(
     rest = posts_of(replace(work, posts=work.posts[len(own) :]), (rows, columns))
     if rest is None:
         return None
-    address, posts = address_of(kind), PostKind(own)
+    address, posts = _address_of(kind), PostKind(own)
     layout, copied = _ordered(inner, rows, strides, NATURAL if kind.blocks else order_of(kind.type))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
@@ -295,7 +298,7 @@ def _compiled(
             told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
         held = (groups.weights, data, output, scratch, behind, inputs)
         array, seconds = groups.packed(**sizes, **told), rows * columns * inner / CODE_SPEED
-        counted = ROOM, int(array[ROOM])
+        counted = FORM.place("room"), told.get("room", 0)
         team.expect_steps()
         kernel = Kernel(team, address, array, held, shared=threads > 1, seconds=seconds, counted=counted, beside=False)
         return chain([*first, kernel, *rest.bind(inputs, output)(...)])

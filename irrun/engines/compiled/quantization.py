@@ -1,22 +1,17 @@
-"""FakeQuantize between numbers that hold for all of a tensor, in one pass, bit by bit what the op's kernel gives.
-
-Chains that it is a part of are in `elementwise`, with what is written down of it here."""
+"""FakeQuantize between numbers that hold for all of a tensor, as `elementwise` writes it down, alone and in chains: bit
+by bit what the op's kernel gives."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from math import prod
 from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import given_alike, order_of
-from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LINE, Code, Form, long
-from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.sequence import Kernel
-from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, data_address
-from irrun.engines.work import Arrays, Call, Compiled, Post, Work
+from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, Code, long
+from irrun.engines.memory import ITEM
+from irrun.engines.work import Post, Work
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
 
@@ -24,39 +19,7 @@ FAKE_QUANTIZE = "FakeQuantize-1"
 LIMITS = (1, 2, 3, 4)
 """The numbers of its inputs that are limits."""
 
-CHUNK = 1 << 8
-"""Vectors that a thread takes at once."""
-
-SHARED = 1 << 15
-"""Elements from which on threads share them."""
-
-ELEMENT_SECONDS = 0.3e-9
-"""What an element takes about."""
-
 _NUMBERS = ("low", "high", "width", "steps", "divisor", "factor", "first", "last")
-_FORM = Form(("items", "vectors", "rest", "numbers", "data", "target"))
-"""`items` are chunks of `vectors` whole ones; of one more there are `rest` lanes. `numbers` are f32, in order."""
-
-
-def fake_quantize(work: Work, team: Team) -> Compiled | None:
-    """FakeQuantize-1 of f32 that lie without gaps."""
-    (data,) = work.required(1)
-    if work.posts or data.type != "f32" or order_of(data) is None:
-        return None
-    numbers = numbers_of(work, Post(work.name, work.attrs, parameters=LIMITS))
-    if numbers is None or work.outputs[0].shape != data.shape:
-        return None
-    size = prod(data.shape)
-    vectors, rest = divmod(size, LANES)
-
-    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        address = compiled("fake quantize", lambda function: _FORM.shared(function, _chunk))
-        told = {"items": max(-(-vectors // CHUNK), 1), "vectors": vectors, "rest": rest}
-        told |= {"data": data_address(inputs[0]), "target": data_address(outputs[0]), "numbers": data_address(numbers)}
-        held, seconds = (inputs[0], outputs[0], numbers), size * ELEMENT_SECONDS
-        return Kernel(team, address, _FORM.of(**told), held, shared=size >= SHARED, seconds=seconds)
-
-    return Compiled(bind, gives=given_alike(data, size * ITEM))
 
 
 def numbers_of(work: Work, post: Post) -> Array | None:
@@ -76,22 +39,6 @@ def numbers_of(work: Work, post: Post) -> Array | None:
     steps = post.attrs["levels"] - 1
     divisor, factor = (1, 1) if span == np.float32(steps) else (steps, span)
     return np.array([low, high, width, steps, divisor, factor, first, last], np.float32)
-
-
-def _chunk(c: Code, at: dict[str, Any], item: Any) -> None:
-    b = c.b
-    own = loaded(c, at["numbers"])
-    begin = b.mul(item, long(CHUNK))
-
-    def vector(number: Any) -> None:
-        place = b.mul(b.add(begin, number), long(LINE))
-        c.store(quantized(c, own, c.load(b.add(at["data"], place), FLOATS)), b.add(at["target"], place))
-
-    c.times(c.least(long(CHUNK), b.sub(at["vectors"], begin)), vector)
-    with b.if_then(b.icmp_unsigned("==", b.add(item, long(1)), at["items"])):
-        place, inside = b.mul(at["vectors"], long(LINE)), c.first_lanes(at["rest"])
-        value = c.some(b.add(at["data"], place), FLOATS, inside)
-        c.put(quantized(c, own, value), b.add(at["target"], place), inside)
 
 
 def loaded(c: Code, address: Any) -> dict[str, Any]:

@@ -25,7 +25,7 @@ from irrun.engines.compiled.stages import (
     magnitude,
     simplified,
 )
-from irrun.engines.grid import Coding
+from irrun.engines.grid import Coding, numbers_along, rounding_of
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.work import Operand, Post, Work
 from irrun.records import dataclass
@@ -61,14 +61,15 @@ def requantization(work: Work, factors: Array, images: int, pixels: int, *, last
     """What becomes of sums in the result of a work, of `images` times `pixels` times as many columns as there are
     `factors` (f64), which are its `last` axis, or else axis 1; None where that cannot be done by a kernel."""
     columns, (result,) = len(factors), work.outputs
+    axis = len(result.shape) - 1 if last else 1
     if not is_held(factors):
         return None
     laid = _Operands(work, result.shape, last=last)
     stages: list[Stage] = [Affine(factors, np.zeros(1))]
     for post in work.posts:
-        found = _rounding(work, post, last=last) if post.name == FAKE_QUANTIZE else None
+        found = _rounding(work, post, axis) if post.name == FAKE_QUANTIZE else None
         found = _coding(post.attrs["coding"]) if post.name == QUANTIZE else found
-        found = found or _constant(work, post, last=last) or _limits(post, stages)
+        found = found or _constant(work, post, axis) or _limits(post, stages)
         found = found or laid.codes(post, images, columns) or laid.posted(post, (images, pixels, columns))
         if found is None:
             return None
@@ -185,12 +186,12 @@ def _table(values: Array, columns: int) -> Array:
     return made
 
 
-def _constant(work: Work, post: Post, *, last: bool) -> list[Stage] | None:
+def _constant(work: Work, post: Post, axis: int) -> list[Stage] | None:
     """A post that is a product or a sum with a constant, one number or one for each column; None where it is none."""
     operand = work.other(post)
     if operand is None or post.name not in ("Add-1", "Multiply-1", "Subtract-1") or operand.value is None:
         return None
-    values = None if operand.type != "f32" else _for_columns(work, operand.value, last=last)
+    values = None if operand.type != "f32" else numbers_along(axis, operand.value, work.outputs[0].shape)
     if values is None or not broadcasts_by_numpy(post.attrs) or not np.isfinite(values).all():
         return None
     none, one = np.zeros(1), np.ones(1)
@@ -201,16 +202,6 @@ def _constant(work: Work, post: Post, *, last: bool) -> list[Stage] | None:
     return [Affine(-one, values) if post.reflected else Affine(one, -values)]
 
 
-def _for_columns(work: Work, value: Array, *, last: bool) -> Array | None:
-    """The numbers of a constant in f64: one, or one for each column; None where it has others."""
-    shape = work.outputs[0].shape
-    axis = len(shape) - 1 if last else 1
-    own = (*(1,) * (len(shape) - value.ndim), *value.shape)
-    if value.size != 1 and (value.size != shape[axis] or own[axis] != value.size):
-        return None
-    return value.reshape(-1).astype(np.float64)
-
-
 def _coding(coding: Coding) -> list[Stage]:
     """What makes codes, but for the rounding."""
     factor, shift, least, most = coding.linear()
@@ -218,22 +209,11 @@ def _coding(coding: Coding) -> list[Stage]:
     return [Affine(factor, shift), Limits(np.maximum(least, limits.min), np.minimum(most, limits.max))]
 
 
-def _rounding(work: Work, post: Post, *, last: bool) -> list[Stage] | None:
+def _rounding(work: Work, post: Post, axis: int) -> list[Stage] | None:
     """A FakeQuantize; None where its limits are no constants for columns, or none that go upwards."""
-    found = []
-    for number in post.parameters:
-        operand = work.inputs[number]
-        if operand is None or operand.value is None or operand.type != "f32":
-            return None
-        found.append(_for_columns(work, operand.value, last=last))
-    bounds = [values for values in found if values is not None]
-    if len(bounds) < 4 or not broadcasts_by_numpy(post.attrs) or post.attrs["levels"] > MAX_LEVELS:
+    found = None if post.attrs["levels"] > MAX_LEVELS else rounding_of(work, post, axis)
+    if found is None:
         return None
-    (low, high, first, last_level), steps = bounds, post.attrs["levels"] - 1
-    if not (np.all(low < high) and np.isfinite([np.ptp(high - low), np.ptp(last_level - first)]).all()):
-        return None
-    level, step = steps / (high - low), (last_level - first) / steps
-    if not is_held(level):
-        return None
-    limits = Limits(np.zeros(1), np.full(1, float(steps)))
-    return [Affine(level, -low * level), limits, Rounded(), Affine(step, first)]
+    level, shift, step, first = found
+    limits = Limits(np.zeros(1), np.full(1, post.attrs["levels"] - 1.0))
+    return [Affine(level, shift), limits, Rounded(), Affine(step, first)]

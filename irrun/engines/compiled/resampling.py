@@ -11,8 +11,9 @@ import numpy as np
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.loops import Floats, Ints, looped
 from irrun.engines.compiled.team import Team
+from irrun.engines.plain import kernel_of
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.resampling import as_data_lie, is_finite, kernel_of, matrices
+from irrun.engines.vectorized.resampling import as_data_lie, is_finite, matrices
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 

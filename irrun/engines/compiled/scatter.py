@@ -15,7 +15,7 @@ from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
-from irrun.engines.plain import op_of
+from irrun.engines.plain import kernel_of
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
@@ -181,14 +181,13 @@ def _planned(
 
 def compile(work: Work, team: Team) -> Compiled | None:
     """A work of known sizes."""
-    opened, axis, op = open(work, team), work.constant(3), op_of(work.name)
+    opened, axis, kernel = open(work, team), work.constant(3), kernel_of(work)
     data, indices, updates = work.required(3)
-    if opened is None or work.posts or axis is None or op is None or data.type == "string":
+    if opened is None or work.posts or axis is None or data.type == "string":
         return None
     item, index = numpy_dtype(data.type).itemsize, numpy_dtype(indices.type).itemsize
     if updates.shape != indices.shape or updates.type != data.type:
         return None
-    kernel = partial(op.kernel, **work.attrs)
     planned = _planned(team, opened, data.shape, indices.shape, int(axis.item()), item, index)
     if planned is None:
         return None

@@ -78,7 +78,7 @@ def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     number_bits, column_bits = (count - 1).bit_length(), (columns - 1).bit_length()
     if number_bits + column_bits + (rows - 1).bit_length() > KEY_BITS:
         return None
-    if count < SHARED and values.itemsize in MEMORY:
+    if values.itemsize in MEMORY:
         quickly = _in_order(team, values, indices, default, rows, columns)
         if quickly is not None:
             return quickly

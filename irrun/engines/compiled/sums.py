@@ -96,7 +96,7 @@ def cum_sum(work: Work, team: Team) -> Compiled | None:
         arguments = (inputs[0], outputs[0], length, inner, first, step)
         return looped(team, accumulate, arguments, blocks, nanoseconds, **constants)
 
-    return Compiled(bind, wants={number: None for number in unordered(work) if number == 0})
+    return Compiled(bind, wants=unordered(work, 1))
 
 
 COMPILERS = {"CumSum-3": cum_sum}

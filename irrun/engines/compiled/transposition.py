@@ -7,10 +7,9 @@ from math import prod
 from typing import Any
 
 import numpy as np
-from llvmlite import ir
 
 from irrun.engines.axes import dense_strides, is_dense, merged
-from irrun.engines.compiled.code import FLOATS, INTS, LANES, Code, Form, long
+from irrun.engines.compiled.code import FLOATS, LANES, Code, Form, long
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
@@ -143,24 +142,10 @@ def _rows(c: Code, at: dict[str, Any], item: Any) -> None:
         column = c.least(b.add(first, b.mul(number, long(LANES))), b.sub(at["columns"], long(LANES)))
         start, end = c.at(source, column, at["data_step"]), c.at(target, column, ITEM)
         read = [c.load(c.at(start, long(n), at["data_step"]), FLOATS) for n in range(LANES)]
-        for n, vector in enumerate(_turned(c, read)):
+        for n, vector in enumerate(c.transposed(read)):
             c.store(vector, c.at(end, long(n), at["target_step"]))
 
     c.loop(c.blocks(count, long(LANES)), tile)
-
-
-def _turned(c: Code, vectors: list[Any]) -> list[Any]:
-    """As many vectors as they have lanes, the first of their first lanes, and so on: halves of pairs that are ever
-    nearer change places."""
-    width = LANES // 2
-    while width:
-        low = [LANES + lane - width if lane & width else lane for lane in range(LANES)]
-        for n in (lane for lane in range(LANES) if not lane & width):
-            pair = vectors[n], vectors[n + width]
-            for place, lanes in ((n, low), (n + width, [lane + width for lane in low])):
-                vectors[place] = c.b.shuffle_vector(*pair, ir.Constant(INTS, lanes))
-        width //= 2
-    return vectors
 
 
 COMPILERS = dict.fromkeys(MOVERS, transposition)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property, partial
 from threading import Lock
@@ -16,7 +16,7 @@ from typing import Any
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.extents import extent_of
-from irrun.engines.memory import data_address
+from irrun.engines.memory import Arranged, data_address
 from irrun.engines.onednn.bindings import (
     MAX_AXES,
     OneDNNError,
@@ -250,7 +250,7 @@ class Library:
         self.lock = fork_safe(Lock())
         self.works = WorkCache()
         self.pool = Threads(threads)
-        self.packed: weakref.WeakValueDictionary[tuple[Any, ...], Any] = weakref.WeakValueDictionary()
+        self.packed: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
         self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
         self.exact, self.pairs = isa & _AVX512_VNNI == _AVX512_VNNI, isa & _AVX2 == _AVX2

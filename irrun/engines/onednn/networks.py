@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import canonical_strides
-from irrun.engines.memory import aligned
+from irrun.engines.memory import Arranged, aligned
 from irrun.engines.onednn.library import (
     BIAS,
     DST,
@@ -27,7 +27,7 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.posts import LOGISTIC, TANH
-from irrun.engines.onednn.tensors import Packed, packed
+from irrun.engines.onednn.tensors import packed
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Operand, Work, chain
 from irrun.records import NamedTuple
@@ -151,7 +151,7 @@ class Piece(NamedTuple):
     primitive: Primitive
     source: Descriptor
     target: Descriptor
-    constants: Sequence[tuple[int, Packed]]
+    constants: Sequence[tuple[int, Arranged]]
     shift: Array
 
     @property
@@ -174,7 +174,7 @@ class Piece(NamedTuple):
             [
                 (SRC, self.source, data),
                 *((number, layout, array) for number, array in zip(STATES, read, strict=False)),
-                *((number, constant.layout, constant.array()) for number, constant in self.constants),
+                *((number, self.primitive.layout(number), constant.array()) for number, constant in self.constants),
                 (BIAS, self.primitive.layout(BIAS), self.shift),
                 (DST, self.target, results),
                 *((number, layout, array) for number, array in zip(NEW_STATES, written, strict=False)),
@@ -235,7 +235,7 @@ def piece(
 
 def _packed(
     network: Network, own: slice, primitive: Primitive, number: int, value: Array, marks: Sequence[float]
-) -> Packed:
+) -> Arranged:
     """Weights [directions, gates * hidden, inner] of the directions `own` as [1, directions, inner, gates, hidden]."""
     library, gates, hidden = primitive.library, network.cell.gates, network.hidden
     inner, count = value.shape[-1] + bool(marks), len(range(network.directions)[own])

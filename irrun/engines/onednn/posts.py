@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
-from irrun.engines.grid import Coding, Grid
+from irrun.engines.grid import Coding, Grid, rounding_of
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
 from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
@@ -152,32 +152,11 @@ def _quantizes(result: Chain, post: Post, work: Work, place: Place) -> bool:
     """Append a post that makes codes, or only rounds to a grid."""
     if post.name == QUANTIZE:
         return _encode(result, post.attrs["coding"], len(work.outputs[0].shape), place)
-    shape = work.outputs[0].shape
-    found = [None if (bound := work.inputs[n]) is None else _for_channels(bound, shape) for n in post.parameters]
-    bounds = [each for each in found if each is not None]
-    if post.name != FAKE_QUANTIZE or len(bounds) < 4:
+    found, rank = rounding_of(work, post, 1, FLOATS), len(work.outputs[0].shape)
+    if found is None or not _scale(result, *found[:2], rank, place):
         return False
-    (low, high, first, last), levels = bounds, post.attrs["levels"]
-    if not ((low < high).all() and np.isfinite([*(high - low), *(last - first)]).all()):
-        return False
-    factor, step = (levels - 1) / (high - low), (last - first) / (levels - 1)
-    if factor.max() > np.finfo(np.float32).max:
-        return False
-    if not _scale(result, factor, -low * factor, len(shape), place):
-        return False
-    result.posts += [("eltwise", CLIP, 0.0, levels - 1.0), ("eltwise", ROUND, 0.0, 0.0)]
-    return _scale(result, step, first, len(shape), place)
-
-
-def _for_channels(operand: Operand, shape: Sizes) -> Array | None:
-    """The numbers of a constant in f64: one, or one for each channel of a result; None where it has others."""
-    value = operand.value
-    if value is None or operand.type not in FLOATS:
-        return None
-    own = (*(1,) * (len(shape) - value.ndim), *value.shape)
-    if value.size != 1 and (len(shape) < 2 or own != (1, shape[1], *(1,) * (len(shape) - 2))):
-        return None
-    return value.reshape(-1).astype(np.float64)
+    result.posts += [("eltwise", CLIP, 0.0, post.attrs["levels"] - 1.0), ("eltwise", ROUND, 0.0, 0.0)]
+    return _scale(result, *found[2:], rank, place)
 
 
 def _scale(result: Chain, factor: Array, shift: Array, rank: int, place: Place) -> bool:

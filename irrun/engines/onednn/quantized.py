@@ -16,6 +16,7 @@ import numpy as np
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import INTEGER, Grid, factors_of, multiplies_codes
+from irrun.engines.memory import Arranged
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
     BIAS,
@@ -33,7 +34,7 @@ from irrun.engines.onednn.library import (
 from irrun.engines.onednn.posts import aligned_axes, bias, bias_values, chain
 from irrun.engines.onednn.products import product_of
 from irrun.engines.onednn.sums import Sums
-from irrun.engines.onednn.tensors import Packed, channels_last, compiled, layout_of, packed
+from irrun.engines.onednn.tensors import channels_last, compiled, layout_of, packed
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
@@ -170,7 +171,7 @@ def dequantize(library: Library, work: Work) -> Compiled | None:
     return None if primitive is None else compiled(work, primitive, {SRC: 0}, gives=target, quantities=quantities)
 
 
-def _packed(library: Library, weights: CompressedWeights, source: Descriptor, target: Descriptor) -> Packed:
+def _packed(library: Library, weights: CompressedWeights, source: Descriptor, target: Descriptor) -> Arranged:
     return packed(library, weights.codes, source, target, lambda codes: codes.view(np.int8).reshape(weights.shape))
 
 

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
-from threading import Lock
 from typing import Any
 
 import numpy as np
 
+from irrun.engines import axes
 from irrun.engines.axes import canonical_strides, dense_strides, lies_so
-from irrun.engines.memory import allocate
+from irrun.engines.memory import Arranged, allocate, arranged_once
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
-from irrun.locks import fork_safe
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
 
@@ -46,8 +45,7 @@ def is_dense_layout(layout: Descriptor) -> bool:
 
 def channels_last(library: Library, shape: Sizes, type: str) -> Descriptor:
     """The layout of a tensor [N, C, *spatial] that is stored as [N, *spatial, C]."""
-    moved = dense_strides((shape[0], *shape[2:], shape[1]), numpy_dtype(type).itemsize)
-    layout = library.strided(shape, (moved[0], moved[-1], *moved[1:-1]), type)
+    layout = library.strided(shape, axes.channels_last(Operand(type, shape, ())).strides, type)
     assert layout is not None
     return layout
 
@@ -63,26 +61,6 @@ def given_as(work: Work, layout: Descriptor | None) -> dict[int, Layout]:
     return {} if layout is None or lies_so(work.outputs[0], layout) else {0: layout}
 
 
-class Packed:
-    """A constant in the layout that a primitive wants, made when it is first bound and shared from then on."""
-
-    def __init__(
-        self, library: Library, value: Array, source: Descriptor, target: Descriptor, arranged: Callable[[Array], Array]
-    ) -> None:
-        self._library, self._source, self.layout = library, source, target
-        self._value, self._arranged = value, arranged
-        self._packed: Array | None = None
-        self._lock = fork_safe(Lock())
-
-    def array(self) -> Array:
-        with self._lock:
-            if self._packed is None:
-                target = allocate(self.layout.nbytes)
-                copy(self._library, self._source, self._arranged(self._value), self.layout, target)
-                self._packed = target
-            return self._packed
-
-
 def packed(
     library: Library,
     value: Array,
@@ -90,16 +68,19 @@ def packed(
     target: Descriptor,
     arranged: Callable[[Array], Array] = np.asarray,
     part: int = 0,
-) -> Packed:
-    """The constant for a primitive; the one that another work has made, as those of other input shapes do.
+) -> Arranged:
+    """A constant in the layout that a primitive wants; the one that another work has made, as those of other input
+    shapes do.
 
     `arranged` gives the array that lies as `source` says, made of that `part` of the constant.
     """
-    key = (id(value), source, target, part)  # which is nobody else's as long as what is found keeps the value
-    found = library.packed.get(key)
-    if found is None:
-        found = library.packed[key] = Packed(library, value, source, target, arranged)
-    return found
+
+    def laid_out(value: Array) -> Array:
+        memory = allocate(target.nbytes)
+        copy(library, source, arranged(value), target, memory)
+        return memory
+
+    return arranged_once(library.packed, [value], laid_out, source, target, part)
 
 
 def copy(library: Library, source: Descriptor, read: Array, target: Descriptor, written: Array) -> None:

@@ -3,19 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from math import prod
 from typing import Any
 
 import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.plain import kernel_of
 from irrun.engines.vectorized.convolution import compile_convolution
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
-from irrun.spec.registry import registry
 
 LONGEST = 1 << 24
 """Bits of a filter whose sums are exact in f32."""
@@ -41,8 +40,7 @@ def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
     if inner is None:
         return None
     room = aligned(prod(shape) * ITEM)
-    op = registry().ops[work.name]
-    kernel = partial(op.kernel, **work.attrs)
+    kernel = kernel_of(work)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         frame = scratch[: prod(shape) * ITEM].view(np.float32).reshape(shape)

@@ -16,12 +16,12 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, is_dense, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.orders import in_order, reordered
+from irrun.engines.plain import kernel_of
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import BLOCK, with_posts
 from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
-from irrun.spec.registry import registry
 
 MAX_PROBED = 1 << 22
 """Elements of a matrix; a larger one is not made."""
@@ -89,14 +89,6 @@ def _constant(work: Work, changed: Sequence[int]) -> bool:
     if work.attrs["antialias"] and len({output.shape[axis] < data.shape[axis] for axis in changed}) > 1:
         return False
     return all(data.shape[axis] * output.shape[axis] <= MAX_PROBED for axis in changed)
-
-
-def kernel_of(work: Work) -> Callable[..., Any]:
-    """The op's own kernel, with the attributes."""
-    type, version = work.name.split("-")
-    op = registry().find(type, f"opset{version}")
-    assert op is not None, "the work is of a known op"
-    return partial(op.kernel, **work.attrs)
 
 
 def _matrix(work: Work, axis: int) -> Any:

@@ -10,7 +10,6 @@ constants of packed codes unpacked that somebody does read.
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Container
 from dataclasses import replace
 from math import prod
@@ -99,14 +98,7 @@ class _Compression:
 
     def __init__(self, program: Program) -> None:
         self._program = program
-        self._makers = {number: i for i in program.instructions for number in i.outputs}
-        self._readers: dict[int, list[tuple[Instruction | None, int]]] = defaultdict(list)
-        for position, number in enumerate(program.results):
-            self._readers[number].append((None, position))
-        for instruction in program.instructions:
-            for position, read in enumerate(instruction.inputs):
-                if read is not None:
-                    self._readers[read].append((instruction, position))
+        self._makers, self._readers = program.makers(), program.readers()
         self._found: dict[int, CompressedWeights | None] = {}
         self._turns: dict[int, int] = {}
 
@@ -136,7 +128,8 @@ class _Compression:
                 continue
             weights = self._weights(number) or self._quantized(self._makers.get(number))
             plain = None if weights is None else integer_weights(weights, instruction)
-            if plain is not None and all(reader is instruction for reader, _ in self._readers[number]):
+            alone = len(self._readers[number]) == 1 and number not in self._program.results
+            if plain is not None and alone:
                 found[number] = plain
         return found
 
@@ -162,7 +155,7 @@ class _Compression:
 
     def _source(self, number: int | None) -> int | None:
         """The tensor itself, or the matrix that it is the transposition of."""
-        maker = None if number is None else self._makers.get(number)
+        maker = self._makers.get(number)
         trait = None if maker is None else maker.op.trait(Permutation)
         if number is None or maker is None or trait is None or maker.inputs[0] is None:
             return number
@@ -177,17 +170,15 @@ class _Compression:
         if self._program.tensors[number].type != "f32" or 4 * prod(weights.shape) < LEAST or len(weights.shape) != 2:
             return False
         halves = ELEMENT_TYPES[weights.type].bits == 16
-        for reader, _ in self._readers[number]:
-            if reader is None:
+        for reader in self._readers[number]:
+            final, read = [reader], number
+            if reader.op.trait(Permutation) is not None and self._source(reader.outputs[0]) == number:
+                read = reader.outputs[0]
+                final = self._readers[read]
+            if not {number, read}.isdisjoint(self._program.results):
                 return False
-            turned = reader.outputs[0] if reader.op.trait(Permutation) is not None else None
-            if turned is not None and self._source(turned) == number:
-                final = [(other, turned) for other, _ in self._readers[turned]]
-            else:
-                final = [(reader, number)]
-            for other, read in final:
-                if other is None or not self._reads(other, read) or (halves and self._has_many_rows(other)):
-                    return False
+            if not all(self._reads(other, read) and not (halves and self._has_many_rows(other)) for other in final):
+                return False
         return True
 
     def _reads(self, instruction: Instruction, number: int | None) -> bool:

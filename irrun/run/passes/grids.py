@@ -44,7 +44,7 @@ class Grids:
 
     def __init__(self, program: Program, value: Value) -> None:
         self._program, self._value = program, value
-        self.makers = {number: made for made in program.instructions for number in made.outputs}
+        self.makers = program.makers()
         self._found: dict[int | None, Grid | None] = {}
         self._codings: dict[Instruction, Coding | None] = {}
         self._signed = self._multiplying()
@@ -52,7 +52,7 @@ class Grids:
     def of(self, number: int | None) -> Grid | None:
         """The grid of a tensor; None where it is on none that is known."""
         if number not in self._found:
-            maker = None if number is None else self.makers.get(number)
+            maker = self.makers.get(number)
             self._found[number] = None if maker is None or number is None else self._made(maker, number)
         return self._found[number]
 
@@ -77,7 +77,7 @@ class Grids:
         waiting = [made.inputs[1] for made in products]
         while waiting:
             number = waiting.pop()
-            maker = None if number is None or number in seen else self.makers.get(number)
+            maker = None if number in seen else self.makers.get(number)
             if number is None or maker is None:
                 continue
             seen.add(number)
@@ -104,7 +104,7 @@ class Grids:
         return [vector[:1] if same else vector for vector in vectors]
 
     def _is_nonnegative(self, number: int | None) -> bool:
-        maker = None if number is None else self.makers.get(number)
+        maker = self.makers.get(number)
         trait = None if maker is None else maker.op.trait(Bounded)
         return maker is not None and trait is not None and trait.least(maker.attrs) >= 0
 

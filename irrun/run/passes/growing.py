@@ -25,9 +25,7 @@ from irrun.spec.traits import Joining, Lookup, Reading, Storing
 def grow(program: Program, setting: Setting) -> Program:
     if not setting.engines or setting.watched or setting.checked or setting.iterated:
         return program
-    makers: dict[int | None, Instruction] = {
-        number: instruction for instruction in program.instructions for number in instruction.outputs
-    }
+    makers = program.makers()
     stored = Counter(map(_stored, program.instructions))
     quick: dict[Instruction, Quick] = {}
     for instruction in program.instructions:

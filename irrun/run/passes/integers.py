@@ -53,11 +53,7 @@ class _Rewriting:
     def __init__(self, program: Program, setting: Setting) -> None:
         self._old, self.program, self._setting = program, program.begun(), setting
         self.program.compressed = {**program.compressed}
-        self._makers = {number: made for made in program.instructions for number in made.outputs}
-        self._readers: dict[int | None, list[Instruction]] = {}
-        for instruction in program.instructions:
-            for number in {*instruction.inputs}:
-                self._readers.setdefault(number, []).append(instruction)
+        self._makers, self._readers = program.makers(), program.readers()
         self._done: set[Instruction] = set()
 
     def add(self, instruction: Instruction) -> None:
@@ -77,7 +73,7 @@ class _Rewriting:
         if not self._setting.closed(multiplied, self._old) or self._type(multiplied.outputs[0]) != "i32":
             return None
         result = multiplied.outputs[0]
-        readers = self._readers.get(result, [])
+        readers = self._readers[result]
         weights = self._old.constants.get(multiplied.inputs[1] or -1)
         if len(readers) != 1 or result in self._old.results or weights is None or not weights.size:
             return None
@@ -87,7 +83,7 @@ class _Rewriting:
         largest = max(-int(weights.min()), int(weights.max()))
         if largest > LARGEST or _terms(multiplied, weights) * LARGEST * largest >= 2**31:
             return None
-        data, zero, difference = self._makers.get(multiplied.inputs[0] or -1), None, None
+        data, zero, difference = self._makers.get(multiplied.inputs[0]), None, None
         trait = None if data is None else data.op.trait(Elementwise)
         if (
             data is not None
@@ -96,7 +92,7 @@ class _Rewriting:
             and self._setting.closed(data, self._old)
         ):
             difference = data
-            data, zero = (self._makers.get(number or -1) for number in difference.inputs)
+            data, zero = (self._makers.get(number) for number in difference.inputs)
             if zero is None or not self._converts(zero) or not same(product(self._shape(zero.outputs[0])), 1):
                 return None
         if data is None or not self._converts(data):

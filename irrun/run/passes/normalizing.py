@@ -9,7 +9,6 @@ at the tensors nothing is changed.
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 
@@ -59,32 +58,26 @@ class _Search:
         self._program, self._setting = program, setting
         self._found: dict[Hashable, Array] = {}  # what instructions make of numbers, by all that there is to it
         self._known: dict[Hashable, bool] = {}
-        self._maker: dict[int | None, Instruction] = {}
-        self._reader: dict[int | None, Instruction] = {}
-        self._readers: Counter[int | None] = Counter(program.results)
-        for instruction in program.instructions:
-            self._maker.update(dict.fromkeys(instruction.outputs, instruction))
-            self._readers.update({*instruction.inputs})
-            self._reader.update(dict.fromkeys(instruction.inputs, instruction))
+        self._makers, self._readers = program.makers(), program.readers()
 
     def behind(self, mean: Instruction) -> tuple[int, Instruction] | None:
         """The identity of the last op of a normalization around `mean`, with what takes its place, if there is one."""
         squares = mean.inputs[0] if mean.inputs else None
-        square = self._maker.get(squares)
-        if square is None or not self._is_mean(mean) or self._readers[squares] != 1 or not self._is_step(square):
+        square = self._makers.get(squares)
+        if square is None or not self._is_mean(mean) or self._reader(squares) is None or not self._is_step(square):
             return None
         data = next((read for read in square.inputs if read not in self._program.constants), None)
         if data is None or not self._are(self._values(square, data, _SIGNED), _SQUARES):
             return None
-        last, eps = self._reader.get(mean.outputs[0]), None
-        if self._readers[mean.outputs[0]] == 1 and last is not None and self._is_step(last):
+        last, eps = self._reader(mean.outputs[0]), None
+        if last is not None and self._is_step(last):
             eps = self._offset(last)
         if eps is None or last is None:
             return None
         number, values = last.outputs[0], _NUMBERS
         for _ in range(MAX_STEPS + 1):
-            last = self._reader.get(number)
-            if last is None or self._readers[number] != 1 or not self._is_step(last):
+            last = self._reader(number)
+            if last is None or not self._is_step(last):
                 return None
             if data in last.inputs:
                 break
@@ -92,6 +85,11 @@ class _Search:
         if last is None or not _is_product(last) or {*last.inputs} != {data, number} or not self._are(values, _ROOTS):
             return None
         return id(last), last.changed(op=ROOT_MEAN_SQUARE, attrs=with_eps(eps), types={}, inputs=(data,))
+
+    def _reader(self, number: int | None) -> Instruction | None:
+        """The instruction that alone reads a tensor."""
+        readers = self._readers[number]
+        return readers[0] if len(readers) == 1 and number not in self._program.results else None
 
     def _is_mean(self, instruction: Instruction) -> bool:
         """Whether an instruction gives the means along the last axis, which stays there with one element."""

@@ -118,7 +118,7 @@ class _Quantization:
         trait = instruction.op.trait(Elementwise)
         if trait is None or trait.function != "add" or len({*instruction.inputs}) < 2:
             return False
-        makers = [self._grids.makers.get(number or -1) for number in instruction.inputs]
+        makers = [self._grids.makers.get(number) for number in instruction.inputs]
         first, *others = [self._old.tensors[number].shape for number in instruction.inputs if number is not None]
         return all(same_shapes(first, other) for other in others) and all(
             maker is not None
@@ -142,7 +142,7 @@ class _Quantization:
 
     def _comes_of_product(self, number: int | None) -> bool:
         """Whether a tensor is a product of integers, or that and a constant in an element-wise op."""
-        maker = self._grids.makers.get(number or -1)
+        maker = self._grids.makers.get(number)
         while maker is not None and maker not in self._products and maker.op.trait(Elementwise) is not None:
             varying = [number for number in maker.inputs if number not in self._old.constants]
             maker = self._grids.makers.get(varying[0] or -1) if len(varying) == 1 else None

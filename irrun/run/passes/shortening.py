@@ -113,16 +113,9 @@ def _quick(instruction: Instruction, program: Program, attended: Mapping[int, se
     looks = any(instruction.op.trait(kind) is not None for kind in (Reshaping, Repeating, Cutting, Measuring))
     views = looks and not instruction.posts
     parts: list[_Part] = []
-    position, made = 0, -1
-    for part in instruction.parts:
-        arguments: list[int | None] = []
-        for number in part.inputs:
-            given = number == made
-            arguments.append(-1 if given else None if number is None else position)
-            position += not given
+    for part, arguments in zip(instruction.parts, instruction.arguments(), strict=True):
         context = {"types": part.types} if part.op.context else {}
         parts.append(_Part(partial(part.op.kernel, **part.attrs, **context), arguments))
-        made = part.outputs[0]
     return partial(_computed, parts, views)
 
 

@@ -70,10 +70,8 @@ class Functions:
         self._program, self._grids, self._setting = program, grids, setting
         self._roots: dict[int, tuple[int, ...]] = {}
         self._makers: dict[int, list[Instruction]] = {}
-        self._readers: dict[int | None, list[Instruction]] = {}
+        self._readers = program.readers()
         for instruction in program.instructions:
-            for number in {*instruction.inputs}:
-                self._readers.setdefault(number, []).append(instruction)
             if self._is_function(instruction):
                 self._note(instruction)
 
@@ -152,8 +150,8 @@ class Functions:
 
     def _is_read(self, number: int, inside: set[int]) -> bool:
         """Whether others than makers of the tensors `inside` read a tensor."""
-        readers = self._readers.get(number, [])
-        return number in self._program.results or any(not inside.issuperset(reader.outputs) for reader in readers)
+        outside = (not inside.issuperset(reader.outputs) for reader in self._readers[number])
+        return number in self._program.results or any(outside)
 
     def _between(self, number: int, root: int) -> list[Instruction]:
         """The instructions that make a function of a root, in order."""

@@ -6,7 +6,8 @@ from engines.works import computed, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loop")
 
-from irrun.engines.compiled import halves
+from irrun.engines.compiled import f16_conversion
+from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.spec.dtypes import element_type
@@ -14,14 +15,14 @@ from irrun.spec.dtypes import element_type
 TEAM = Team(2)
 NAMES = {np.float16: "f16", np.float32: "f32", np.int32: "i32"}
 
-pytestmark = pytest.mark.skipif(not halves._has_instructions(), reason="the processor has no F16C")
+pytestmark = pytest.mark.skipif("f16c" not in features(), reason="the processor has no F16C")
 
 
 def converted(data, type):
     with np.errstate(all="ignore"):
         expected = data.astype(type)
     work = work_of("Convert-1", {"destination_type": NAMES[type]}, [data], [(data.shape, element_type(expected.dtype))])
-    found = halves.convert(work, TEAM)
+    found = f16_conversion.convert(work, TEAM)
     return None if found is None else computed(found, work, [data])[0], expected
 
 

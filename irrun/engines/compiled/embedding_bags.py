@@ -157,7 +157,7 @@ def _judging(work: Work, team: Team, inputs: Arrays, outputs: Sequence[Array], _
     held["weights"] = 0 if weights is None else data_address(weights)
     sizes = {"items": -(-bags // CHUNK), "bags": bags, "rows": rows, "total": indices.size}
     arguments = _FORM.of(**sizes, **held)
-    empty, pointer = 1 + _FORM.names.index("default"), data_address(arguments)
+    empty, pointer = _FORM.place("default"), data_address(arguments)
     kind = BagKind(columns, indices.itemsize, weights is not None, mean)
     address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
     shared = (indices.size + bags) * columns * ITEM >= SHARED

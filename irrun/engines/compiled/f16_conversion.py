@@ -8,11 +8,11 @@ from functools import partial
 from math import prod
 from typing import Any
 
-from llvmlite import binding, ir
+from llvmlite import ir
 
 from irrun.engines.axes import given_alike, order_of, ordered_strides
 from irrun.engines.compiled.code import FLOAT, LANES, Code, Form, long
-from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.compiler import compiled, features
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -47,7 +47,9 @@ def convert(work: Work, team: Team) -> Compiled | None:
     """Convert-1 between f16 and f32, of data without gaps; the result lies as the data do."""
     (data,), output = work.required(1), work.outputs[0]
     order = order_of(data)
-    if work.posts or {data.type, output.type} != {"f16", "f32"} or order is None or not _has_instructions():
+    if work.posts or {data.type, output.type} != {"f16", "f32"} or order is None:
+        return None
+    if "f16c" not in features():  # LLVM calls functions of a library that is not there
         return None
     kind, count = HalvesKind(output.type == "f16"), prod(output.shape)
     item = numpy_dtype(output.type).itemsize
@@ -62,11 +64,6 @@ def convert(work: Work, team: Team) -> Compiled | None:
     moved = tuple(output.shape[axis] for axis in order)
     result = replace(output, strides=ordered_strides(order, moved, item))
     return Compiled(bind, gives=given_alike(result, count * item))
-
-
-def _has_instructions() -> bool:
-    """Else LLVM calls functions of a library that is not there."""
-    return bool(binding.get_host_cpu_features().get("f16c"))
 
 
 def _chunk(kind: HalvesKind, c: Code, at: dict[str, Any], item: Any) -> None:

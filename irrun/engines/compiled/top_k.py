@@ -250,7 +250,7 @@ def top_k(work: Work, team: Team) -> Compiled | None:
         return None
     placed = len(work.outputs) > 1
     constants = _constants(work, data.type, inner)
-    wants = {number: layout for number, layout in unordered(work).items() if number == 0}
+    wants = unordered(work, 1)
     if few:
         blocks = -(-inner // LANES)
 
