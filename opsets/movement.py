@@ -79,7 +79,7 @@ from ._indexing import (
 )
 from ._padding import block_inputs, padded, padded_shape
 from ._slices import ENDLESS, any_cut_of, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
-from ._unlikely import indices_outside, negative_repeats
+from ._unlikely import crops_beyond, indices_outside, negative_repeats
 from ._window import axes_of, check_lengths, check_windows, framed, patches
 
 NUMBER = ANY - {"string"}
@@ -1147,6 +1147,7 @@ pad_12 = variation(
     [2, 3, 3, 3]
     """,
     types={"T": ANY, **PAD_TYPES},
+    traits=[PADDING, Doubting(crops_beyond)],
 )
 
 
@@ -1670,7 +1671,7 @@ def _(node: Node) -> Shapes:
 
 def _axis_varies(inputs: Sequence[Source]) -> bool:
     _, axis = inputs
-    return not axis.constant()
+    return axis.tensor.type != "dynamic" and not axis.constant()  # of what is not known at all something else is said
 
 
 def _unique_by_a_varying_axis(node: Node) -> None:
