@@ -48,6 +48,7 @@ def _check_crops(node: Node, label: str, axis: int, size: Size, begin: Size, end
 
 
 def _either(*answers: Any) -> Any:
+    """Whether one of the answers is True, `UNDECIDED` where that is open."""
     return negate(every(map(negate, answers)))
 
 
