@@ -846,7 +846,7 @@ CASES += [
         "Pad-12",
         "crops more than there is",
         partial(pad, opset12, mode="constant"),
-        [CUBE, c(0, -2, 0), c(0, -2, 1)],
+        [CUBE, i64(0, -2, 0), i64(0, -2, 1)],
         deviates=Departure(
             "refuses to crop more than there is; by the page nothing is left",
             "shape of data + pads_begin + pads_end < 0",
