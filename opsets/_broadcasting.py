@@ -32,7 +32,7 @@ def broadcast_to_shape(node: Node) -> Shapes:
     target = node.sizes("target_shape")
     for number, size in enumerate(target or ()):
         node.require("C1", size >= 0, f"`target_shape[{number}]` is {size}, expected 0 or more", "target_shape")
-    data = node.shape("data")
+    rank = node.inputs["data"].rank
     axes: list[Size] | None = None
     if mode in EXPLICIT:
         mapping = node.inputs["axes_mapping"]
@@ -46,10 +46,11 @@ def broadcast_to_shape(node: Node) -> Shapes:
             node.fail("C3", message, "axes_mapping", about=["data"])
         axes = node.sizes("axes_mapping")
         count = None if axes is None else len(axes)
-        if count not in (None, len(data)):
-            node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {len(data)}", "axes_mapping")
+        if rank is not None and count not in (None, rank):
+            node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {rank}", "axes_mapping")
     elif node.op.version > 1 and node.inputs["axes_mapping"] is not None:
         node.fail("C3", f"`axes_mapping` is connected, but `mode` is {mode}", about=["axes_mapping", "mode"])
+    data = node.shape("data")
     if target is None:
         raise Undecided
     output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]

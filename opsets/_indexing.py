@@ -35,9 +35,13 @@ COLUMNS = 16
 
 
 def axis_of(node: Node, label: str, rank: int, name: str = "axis") -> int | None:
-    """The axis in input `name`, counted from the front; None where it is unknown."""
+    """The axis in input `name`, counted from the front; None where it is unknown. A scalar has none, whatever it is."""
     axis = node.numbers(name)
-    return None if axis is None else normal_axis(node, label, int(axis[0]), rank, name)
+    if axis is not None:
+        return normal_axis(node, label, int(axis[0]), rank, name)
+    if rank == 0:
+        node.fail(label, f"`{name}` is an axis of a scalar, which has none", about=[name])
+    return None
 
 
 def normal_axis(node: Node, label: str, axis: int, rank: int, name: str = "axis", number: int | None = None) -> int:
@@ -162,15 +166,13 @@ def gather_nd(data: Array, indices: Array, batch: int) -> Array:
 
 def gather_nd_shape(node: Node, labels: Sequence[str], *, negative: bool) -> Shape:
     """Check a GatherND; `labels` are those of batch_dims, the tuple length, the batch dimensions and the indices."""
-    data, indices = node.shape("data"), node.shape("indices")
     batch = node.attrs["batch_dims"]
-    if not 0 <= batch < min(len(data), len(indices)):
-        ranks = f"data of rank {len(data)} and indices of rank {len(indices)}"
-        node.fail(
-            labels[0],
-            f"`batch_dims` is {batch}, outside [0, {min(len(data), len(indices))}) for {ranks}",
-            about=["batch_dims"],
-        )
+    ranks = _ranks(node)
+    most = min(ranks.values(), default=batch + 1)
+    if not 0 <= batch < most:
+        said = " and ".join(f"{name} of rank {rank}" for name, rank in ranks.items())
+        node.fail(labels[0], f"`batch_dims` is {batch}, outside [0, {most}) for {said}", about=["batch_dims"])
+    data, indices = node.shape("data"), node.shape("indices")
     length = indices[-1]
     over = f"`indices` has tuples of {length}, but `data` has {len(data)} dimensions, {batch} of them batch dimensions"
     node.require(labels[1], length <= len(data) - batch, over, "indices", about=["data"])
@@ -317,16 +319,36 @@ def _neutral(reduction: str, dtype: np.dtype[Any]) -> Any:
     return dtype.type(-np.inf if least else np.inf)
 
 
+def _ranks(node: Node) -> dict[str, int]:
+    """The ranks of data and indices that are known."""
+    return {name: len(shape) for name in ("data", "indices") if (shape := node.inputs[name].shape) is not None}
+
+
+def gather_axis(node: Node, label: str) -> int | None:
+    """The axis of a Gather, counted from the front; None where it is unknown, or counts from an end that is."""
+    data: Shape | None = node.inputs["data"].shape
+    if data is not None:
+        return axis_of(node, label, len(data))
+    given = node.numbers("axis")
+    return None if given is None or given[0] < 0 else int(given[0])
+
+
 def common_dims(node: Node, range_label: str, equal_label: str, axis: int | None) -> int:
-    """The batch dimensions of a Gather, after checking their number and their sizes."""
-    data, indices = node.shape("data"), node.shape("indices")
+    """The batch dimensions of a Gather, after checking their number and their sizes.
+
+    Raises `Undecided` where a rank is unknown, after checking their number against what is known.
+    """
+    ranks = _ranks(node)
     given: int = node.attrs["batch_dims"]
-    batch = given + len(indices) if given < 0 else given
-    most = min(len(data), len(indices), len(data) if axis is None else axis)
-    if not 0 <= batch <= most:
-        ranks = f"data of rank {len(data)}, indices of rank {len(indices)}"
-        ranks += "" if axis is None else f" and axis {axis}"
-        node.fail(range_label, f"`batch_dims` is {given} for {ranks}", about=["batch_dims"])
+    batch = given + ranks.get("indices", -given) if given < 0 else given
+    limits = [*ranks.values(), *([] if axis is None else [axis])]
+    if axis is None and ranks.get("data"):  # no axis lies behind the last one
+        limits.append(ranks["data"] - 1)
+    if not 0 <= batch <= min(limits, default=batch):
+        said = ", ".join(f"{name} of rank {rank}" for name, rank in ranks.items())
+        along = "" if axis is None else f"{' and ' if said else ''}axis {axis}"
+        node.fail(range_label, f"`batch_dims` is {given} for {said}{along}", about=["batch_dims"])
+    data, indices = node.shape("data"), node.shape("indices")
     for number, (a, b) in enumerate(zip(data[:batch], indices[:batch], strict=True)):
         node.require(
             equal_label, a == b, f"dimension {number} is {a} in `data`, but {b} in `indices`", about=["data", "indices"]

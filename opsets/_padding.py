@@ -6,11 +6,15 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, fresh, largest
+from irrun.spec import UNDECIDED, Array, Dim, Node, Shapes, Size, every, fresh, largest
+from irrun.spec.dims import negate
 
 
-def padded_shape(node: Node, count_label: str, limit_label: str, crop_label: str) -> Shapes:
-    """What a Pad makes of its input, after checking the number of pads, how far they may reach, and what they crop."""
+def padded_shape(node: Node, count_label: str, limit_label: str, crop_label: str, *, clipped: bool = False) -> Shapes:
+    """What a Pad makes of its input, after checking the number of pads, how far they may reach, and what they crop.
+
+    Where more is cropped than there is, nothing is left if `clipped`.
+    """
     data, mode = node.shape("data"), node.attrs["pad_mode"]
     count = node.dims.get("n", len(data))
     message = f"`pads_begin` has {count} elements for data of rank {len(data)}"
@@ -19,28 +23,33 @@ def padded_shape(node: Node, count_label: str, limit_label: str, crop_label: str
     if mode != "constant":
         for name, sizes in zip(("pads_begin", "pads_end"), pads, strict=True):
             for axis, (pad, size) in enumerate(zip(sizes, data, strict=True)):
-                fits: Any = pad <= largest(size - (mode == "reflect"), 0)
+                fits: Any = pad <= size - (mode == "reflect")
                 if mode == "edge":
                     filled, unpadded = size >= 1, pad <= 0
                     fits = True if filled is True or unpadded is True else unpadded if filled is False else UNDECIDED
                 node.require(limit_label, fits, f"`{name}[{axis}]` is {pad} for a size of {size} ({mode})", name)
     for axis, (size, begin, end) in enumerate(zip(data, *pads, strict=True)):
-        _check_crops(node, crop_label, axis, size, begin, end)
+        _check_crops(node, crop_label, axis, size, begin, end, clipped)
     return {"output": tuple(largest(size + begin + end, 0) for size, begin, end in zip(data, *pads, strict=True))}
 
 
-def _check_crops(node: Node, label: str, axis: int, size: Size, begin: Size, end: Size) -> None:
+def _check_crops(node: Node, label: str, axis: int, size: Size, begin: Size, end: Size, clipped: bool) -> None:
     """Require that no more is cropped than there is; where nothing is left, it does not matter at which end."""
     cropped = [name for name, pad in (("pads_begin", begin), ("pads_end", end)) if isinstance(pad, int) and pad < 0]
     if not cropped:
         return
     message = f"dimension {axis} has {size} elements, of which pads of {begin} and {end} crop more"
     rest = size + begin + end
-    node.require(label, rest >= 0, message, cropped[0])
+    if not clipped:
+        node.require(label, rest >= 0, message, cropped[0])
     for name in cropped:
         pad = begin if name == "pads_begin" else end
-        fits: Any = True if (rest == 0) is True else size + pad >= 0
-        node.require(label, fits, message, name)
+        node.require(label, _either(rest <= 0, size + pad >= 0), message, name)
+
+
+def _either(*answers: Any) -> Any:
+    """Whether one of the answers is True, `UNDECIDED` where that is open."""
+    return negate(every(map(negate, answers)))
 
 
 def padded(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | None, mode: str) -> Array:

@@ -73,6 +73,9 @@ def read_cuts(node: Node, labels: Sequence[str], rank: int) -> Cuts | None:
         count = next((len(sizes) for sizes in (starts, stops, steps) if sizes is not None), None)
         axes = None if count is None else list(range(count))
     if axes is None or any(isinstance(axis, Dim) for axis in axes):
+        count = node.dims.get("n", 0)
+        message = f"`start` has {count} slices, but `data` has {rank} dimensions"
+        node.require(labels[2], count <= rank, message, "start", about=["data"])
         return None
     normal = [normal_axis(node, labels[1], int(axis), rank, "axes", number) for number, axis in enumerate(axes)]
     for number, axis in enumerate(normal):
@@ -87,6 +90,11 @@ def cut_shape(shape: Shape, cuts: Cuts) -> Shape:
     for axis, start, stop, step in zip(*cuts, strict=True):
         result[axis] = slice_length(shape[axis], start, stop, step)
     return tuple(result)
+
+
+def any_cut_of(shape: Shape) -> Shape:
+    """The shape of what unknown cuts select."""
+    return tuple(fresh(0, _high(size)) for size in shape)
 
 
 def cut_index(rank: int, start: Array, stop: Array, step: Array, axes: Array | None) -> tuple[slice, ...]:

@@ -78,6 +78,16 @@ def negative_repeats(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
         yield Doubt(f"`repeats[{place}]` is {value}, which counts as 0: nothing comes out", "repeats", UNLIKELY)
 
 
+def crops_beyond(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """Pads that crop more than there is, of which OpenVINO refuses to run the model."""
+    begins, ends = (pads.numbers if pads.known else None for pads in (tensors["pads_begin"], tensors["pads_end"]))
+    for axis, (size, begin, end) in enumerate(zip(tensors["data"].shape or (), begins or (), ends or (), strict=False)):
+        if isinstance(size, int) and size + begin + end < 0:
+            message = f"dimension {axis} has {size} elements, of which pads of {begin} and {end} crop more"
+            yield Doubt(f"{message}: nothing comes out", "pads_begin" if begin < end else "pads_end", UNLIKELY)
+            return
+
+
 def _outside(name: str, tensor: Tensor, low: float, high: int, what: str) -> Iterator[Doubt]:
     found = _first(tensor, lambda numbers: (numbers < low) | (numbers >= high))
     if found is not None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import INTS, Array, Attr, Dim, EachAxis, Node, Size, choice
+from irrun.spec import INTS, Array, Attr, Dim, EachAxis, Node, Size, choice, largest
 from irrun.spec.windows import Axis
 from irrun.spec.windows import axes_of as axes_of
 
@@ -48,15 +48,18 @@ def check_lengths(
         node.require(label, False, message, about=[name], lenient=does)
 
 
-def check_windows(node: Node, label: str, grid: Sequence[Axis]) -> tuple[Size, ...]:
-    """The windows along every axis, after requiring that each padded axis holds the kernel."""
+def check_windows(node: Node, label: str, grid: Sequence[Axis], *, lenient: str = "") -> tuple[Size, ...]:
+    """The windows along every axis, after requiring that each padded axis holds the kernel.
+
+    Where that is `lenient`, which is what OpenVINO does then, an axis that does not hold it has no windows.
+    """
     for number, axis in enumerate(grid):
         padded = axis.size + sum(axis.pads) if not axis.auto_pad.startswith("same") else axis.size
         message = f"the kernel reaches over {axis.reach} elements, but spatial axis {number} has {padded} with padding"
-        node.require(label, axis.fits, message)
+        node.require(label, axis.fits, message, lenient=lenient)
     _check_unread(node, grid)
-    windows = [axis.windows for axis in grid]
-    least = 0 if grid and grid[0].auto_pad.startswith("same") else 1
+    windows = [largest(axis.windows, 0) if lenient else axis.windows for axis in grid]
+    least = 0 if lenient or (grid and grid[0].auto_pad.startswith("same")) else 1
     return tuple(count.within(least) if isinstance(count, Dim) else count for count in windows)
 
 

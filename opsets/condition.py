@@ -20,6 +20,7 @@ from irrun.spec import (
     Input,
     Node,
     Output,
+    Shape,
     Shapes,
     Tensor,
     Undecided,
@@ -123,17 +124,27 @@ def select(cond: Array, then: Array, else_: Array, *, auto_broadcast: str, auto_
 
 @select.shapes
 def _(node: Node) -> Shapes:
-    mode, axis = node.attrs["auto_broadcast"], node.attrs["auto_broadcast_axis"]
-    cond, then, other = (node.shape(name) for name in ("cond", "then", "else"))
-    if mode == "numpy":
-        result = broadcast_shapes(cond, then, other)
-    else:
-        result = broadcast_result(then, other, mode, axis)
-        result = None if result is None else broadcast_result(result, cond, mode, axis)
+    mode = node.attrs["auto_broadcast"]
+    shapes = {name: shape for name in ("cond", "then", "else") if (shape := node.inputs[name].shape) is not None}
+    if not shapes or (mode == "pdpd" and "then" not in shapes):
+        raise Undecided
+    result = _selected_shape(shapes, mode, node.attrs["auto_broadcast_axis"])
     if result is None:
-        shapes = f"`cond` is {shape_text(cond)}, `then` is {shape_text(then)} and `else` is {shape_text(other)}"
-        node.fail("C1", f"{shapes}, which do not broadcast ({mode})", about=["cond", "then", "else"])
-    return {"output": result}
+        *others, last = [f"`{name}` is {shape_text(shape)}" for name, shape in shapes.items()]
+        message = f"{', '.join(others)} and {last}, which do not broadcast ({mode})"
+        node.fail("C1", message, about=[*shapes])
+    return {"output": result} if len(shapes) == len(node.inputs) else {}
+
+
+def _selected_shape(shapes: Mapping[str, Shape], mode: str, axis: int) -> Shape | None:
+    """The shape that those of the inputs which are known broadcast to, None where they do not."""
+    if mode == "numpy":
+        return broadcast_shapes(*shapes.values())
+    first, *others = [shapes[name] for name in ("then", "else", "cond") if name in shapes]
+    result: Shape | None = first
+    for shape in others:
+        result = None if result is None else broadcast_result(result, shape, mode, axis)
+    return result
 
 
 @op(

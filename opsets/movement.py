@@ -66,6 +66,7 @@ from ._indexing import (
     distinct,
     distinct_rows,
     element_positions,
+    gather_axis,
     gather_nd,
     gather_nd_shape,
     gathered_shape,
@@ -77,8 +78,8 @@ from ._indexing import (
     take,
 )
 from ._padding import block_inputs, padded, padded_shape
-from ._slices import ENDLESS, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
-from ._unlikely import indices_outside, negative_repeats
+from ._slices import ENDLESS, any_cut_of, cut_index, cut_shape, masked, read_cuts, slice_length, strided_parts
+from ._unlikely import crops_beyond, indices_outside, negative_repeats
 from ._window import axes_of, check_lengths, check_windows, framed, patches
 
 NUMBER = ANY - {"string"}
@@ -134,8 +135,8 @@ def _counts_from_the_end(inputs: Sequence[Source]) -> bool:
 
 
 def _gather_1_rule(node: Node, lenient: str = "") -> Shapes:
+    axis = gather_axis(node, "C1")
     data, indices = node.shape("data"), node.shape("indices")
-    axis = axis_of(node, "C1", len(data))
     node.within("C2", "indices", 0, fresh() if axis is None else data[axis], lenient=lenient)
     return {"output": gathered_shape(data, indices, axis, 0)}
 
@@ -168,9 +169,9 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
 
 
 def _gather_7_rule(node: Node, lenient: str = "") -> Shapes:
-    data, indices = node.shape("data"), node.shape("indices")
-    axis = axis_of(node, "C1", len(data))
+    axis = gather_axis(node, "C1")
     batch = common_dims(node, "C2", "C3", axis)
+    data, indices = node.shape("data"), node.shape("indices")
     node.within("C4", "indices", 0, fresh() if axis is None else data[axis], lenient=lenient)
     return {"output": gathered_shape(data, indices, axis, batch)}
 
@@ -212,9 +213,9 @@ def gather_8(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
 
 @gather_8.shapes
 def _(node: Node) -> Shapes:
-    data, indices = node.shape("data"), node.shape("indices")
-    axis = axis_of(node, "C1", len(data))
-    return {"output": gathered_shape(data, indices, axis, common_dims(node, "C2", "C3", axis))}
+    axis = gather_axis(node, "C1")
+    batch = common_dims(node, "C2", "C3", axis)
+    return {"output": gathered_shape(node.shape("data"), node.shape("indices"), axis, batch)}
 
 
 gather_8.lowers("Gather-7", natural=["indices"])
@@ -519,8 +520,9 @@ def scatter_update(data: Array, indices: Array, updates: Array, axis: Array) -> 
 
 @scatter_update.shapes
 def _(node: Node) -> None:
-    data, indices = node.shape("data"), node.shape("indices")
+    data = node.shape("data")
     axis = axis_of(node, "C1", len(data))
+    indices = node.shape("indices")
     node.within("C3", "indices", 0, fresh() if axis is None else data[axis])
     check_shape(node, "C2", "updates", gathered_shape(data, indices, axis, 0))
 
@@ -798,7 +800,7 @@ def slice_8(data: Array, start: Array, stop: Array, step: Array, axes: Array | N
     Constraints:
         C1: no step is 0.
         C2: each axis lies in [-r, r), r the rank of data.
-        C3: no axis occurs twice.
+        C3: no axis occurs twice, so there are no more slices than dimensions.
 
     Source: movement/slice-8.rst
 
@@ -813,7 +815,7 @@ def _(node: Node) -> Shapes:
     data, complete = node.shape("data"), node.complete
     cuts = read_cuts(node, ("C1", "C2", "C3"), len(data))
     if cuts is None:
-        return {"output": tuple(fresh(0, size if isinstance(size, int) else size.high) for size in data)}
+        return {"output": any_cut_of(data)}
     found = cut_shape(data, cuts)
     if not any(isinstance(size, Dim) for size in (*cuts.steps, *(found[axis] for axis in cuts.axes))):
         node.complete = complete  # it is of that size whatever the bounds are
@@ -835,7 +837,7 @@ def slice_scatter(
     Constraints:
         C1: no step is 0.
         C2: each axis lies in [-r, r), r the rank of data.
-        C3: no axis occurs twice.
+        C3: no axis occurs twice, so there are no more slices than dimensions.
         C4: updates has the shape of what is selected.
 
     Source: movement/slice-scatter-15.rst
@@ -852,7 +854,7 @@ def slice_scatter(
 def _(node: Node) -> None:
     data = node.shape("data")
     cuts = read_cuts(node, ("C1", "C2", "C3"), len(data))
-    check_shape(node, "C4", "updates", tuple(fresh() for _ in data) if cuts is None else cut_shape(data, cuts))
+    check_shape(node, "C4", "updates", any_cut_of(data) if cuts is None else cut_shape(data, cuts))
 
 
 @op(
@@ -1101,8 +1103,8 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
     Constraints:
         C1: pads_begin and pads_end have one element for each dimension of data.
         C2: the pads are 0 or more.
-        C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
-            padded dimension is not empty.
+        C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it, also those of 0;
+            in mode edge a padded dimension is not empty.
         C4: no more is cropped than there is. (The page has an empty axis then, OpenVINO none or what lies beyond.)
 
     Negative pads crop, as in OpenVINO and in Pad-12, with a warning.
@@ -1133,10 +1135,11 @@ pad_12 = variation(
 
     Constraints:
         C1: pads_begin and pads_end have one element for each dimension of data.
-        C2: in mode reflect pads are below the size of the dimension, in mode symmetric not above it; in mode edge a
-            padded dimension is not empty.
+        C2: in mode reflect pads are below the size of the dimension, in mode symmetric not above it, also those of 0;
+            in mode edge a padded dimension is not empty.
         C3: strings are padded in mode constant only.
-        C4: no more is cropped than there is.
+        C4: where anything is left, neither end crops more than there is. (Of what lies beyond it the page says nothing,
+            and OpenVINO reads what is there.) Where nothing is left the axis is empty.
 
     Source: movement/pad-12.rst
 
@@ -1144,6 +1147,7 @@ pad_12 = variation(
     [2, 3, 3, 3]
     """,
     types={"T": ANY, **PAD_TYPES},
+    traits=[PADDING, Doubting(crops_beyond)],
 )
 
 
@@ -1152,7 +1156,7 @@ def _(node: Node) -> Shapes:
     mode = node.attrs["pad_mode"]
     if mode != "constant" and node.types.get("T") == "string":
         node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant", about=["pad_mode"])
-    return padded_shape(node, "C1", "C2", "C4")
+    return padded_shape(node, "C1", "C2", "C4", clipped=True)
 
 
 pad_12.lowers("Pad-1", natural=["pads_begin", "pads_end"])
@@ -1625,6 +1629,7 @@ def unique(
 
     Constraints:
         C1: axis lies in [-r, r), r the rank of data.
+        C2: axis is constant.
 
     Source: movement/unique-10.rst
 
@@ -1662,6 +1667,18 @@ def _(node: Node) -> Shapes:
     found: Size = fresh(min(low, 1), high).within()
     values = (found,) if axis is None else (*data[:axis], found, *data[axis + 1 :])
     return {"values": values, "unique": found, "total": total}
+
+
+def _axis_varies(inputs: Sequence[Source]) -> bool:
+    _, axis = inputs
+    return axis.tensor.type != "dynamic" and not axis.constant()  # of what is not known at all something else is said
+
+
+def _unique_by_a_varying_axis(node: Node) -> None:
+    node.fail("C2", "`axis` is known in a run only, expected a Const", "axis")
+
+
+unique.folds(_axis_varies, rule=_unique_by_a_varying_axis)
 
 
 @op(
@@ -1762,7 +1779,8 @@ def extract_image_patches(
 
     Constraints:
         C1: sizes, strides and rates have two values.
-        C2: with auto_pad valid the dilated patch fits into the image.
+        C2: with auto_pad valid the dilated patch fits into the image. (Else there are no patches, as in OpenVINO, with
+            a warning.)
 
     Source: movement/extract-image-patches-3.rst
 
@@ -1770,6 +1788,9 @@ def extract_image_patches(
     [[[[0]], [[1]], [[3]], [[4]]]]
     """
     grid = axes_of(data.shape[2:], sizes, strides=strides, dilations=rates, auto_pad=auto_pad)
+    if not all(axis.fits for axis in grid):
+        windows = [max(int(axis.windows), 0) for axis in grid]
+        return np.zeros((len(data), data.shape[1] * prod(sizes), *windows), data.dtype)
     fill = "" if data.dtype.kind == "U" else 0
     found = patches(framed(data, grid, fill), grid).transpose(0, 2, 3, 1, 4, 5)
     return found.reshape(len(data), prod(found.shape[1:4]), *found.shape[4:])
@@ -1782,5 +1803,5 @@ def _(node: Node) -> Shapes:
     grid = axes_of(
         data[2:], attrs["sizes"], strides=attrs["strides"], dilations=attrs["rates"], auto_pad=attrs["auto_pad"]
     )
-    rows, columns = check_windows(node, "C2", grid)
+    rows, columns = check_windows(node, "C2", grid, lenient="gives no patches")
     return {"patch": data[1] * prod(attrs["sizes"]), "out_rows": rows, "out_cols": columns}

@@ -31,6 +31,7 @@ from irrun.spec import (
     broadcast_shapes,
     choice,
     every,
+    fresh,
     numpy_dtype,
     op,
     product,
@@ -918,40 +919,48 @@ def scaled_dot_product_attention(
 
 @scaled_dot_product_attention.shapes
 def _(node: Node) -> Shapes:
-    query, key, value = node.shape("query"), node.shape("key"), node.shape("value")
-    batch = broadcast_shapes(query[:-2], key[:-2], value[:-2])
+    names = ("query", "key", "value")
+    leads = {name: shape[:-2] for name in names if (shape := node.inputs[name].shape) is not None}
+    batch = broadcast_shapes(*leads.values())
     if batch is None:
-        shapes = ", ".join(f"`{name}` {shape_text(node.shape(name)[:-2])}" for name in ("query", "key", "value"))
-        node.fail("C1", f"the batch dimensions do not broadcast: {shapes}", about=["query", "key", "value"])
-    mask = node.inputs["attention_mask"]
-    if mask is not None and not node.attrs["causal"]:
-        kind = node.types.get("T")
-        if mask.type not in (kind, "boolean", "dynamic") and kind:
-            node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}", about=["attention_mask"])
-        shape = node.shape("attention_mask")
-        number = node.numbers("attention_mask") if not shape else None
-        if len(shape) == 1 or (number is not None and number != [0]):
-            found = f"the scalar {node.value('attention_mask')}" if number is not None else "of rank 1"
-            message = f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more"
-            same = "" if len(shape) == 1 or node.inputs["sink"] is not None else "adds it to all scores"
-            node.require("C3", False, message, about=["attention_mask"], lenient=same)
-        if shape:
-            leading = broadcast_shapes(batch, shape[:-2])
-            rows = (shape[-2] == query[-2]) is not False or (shape[-2] == 1) is not False
-            if leading is None or not rows or (shape[-1] == key[-2]) is False:
-                expected = shape_text((*batch, query[-2], key[-2]))
-                message = f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {expected}"
-                single = "repeats it for all keys" if leading is not None and rows and shape[-1] == 1 else ""
-                node.require("C4", False, message, about=["attention_mask"], lenient=single)
-                assert leading is not None
-            batch = leading
+        shapes = ", ".join(f"`{name}` {shape_text(shape)}" for name, shape in leads.items())
+        node.fail("C1", f"the batch dimensions do not broadcast: {shapes}", about=[*leads])
+    scores = (*batch, node.dims.get("L", fresh()), node.dims.get("S", fresh()))
+    if node.inputs["attention_mask"] is not None and not node.attrs["causal"]:
+        batch = _check_mask(node, scores)
+    if len(leads) < len(names):
+        return {}
     if node.inputs["sink"] is not None:
-        sink, scores = node.shape("sink"), (*batch, query[-2], 1)
-        if len(sink) != len(query) or not _broadcasts_to(sink, scores):
-            node.fail(
-                "C5", f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(scores)}", about=["sink"]
-            )
+        sink, rows = node.shape("sink"), (*batch, node.dims["L"], 1)
+        if len(sink) != len(node.shape("query")) or not _broadcasts_to(sink, rows):
+            message = f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(rows)}"
+            node.fail("C5", message, about=["sink"])
     return {"batch": batch}
+
+
+def _check_mask(node: Node, scores: Shape) -> Shape:
+    """The batch dimensions of scores, as far as they are known, with the mask, after checking it."""
+    mask, kind = node.inputs["attention_mask"], node.types.get("T")
+    if mask.type not in (kind, "boolean", "dynamic") and kind:
+        node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}", about=["attention_mask"])
+    shape = node.shape("attention_mask")
+    number = node.numbers("attention_mask") if not shape else None
+    if len(shape) == 1 or (number is not None and number != [0]):
+        found = f"the scalar {node.value('attention_mask')}" if number is not None else "of rank 1"
+        message = f"`attention_mask` is {found}, expected the scalar 0 or rank 2 or more"
+        same = "" if len(shape) == 1 or node.inputs["sink"] is not None else "adds it to all scores"
+        node.require("C3", False, message, about=["attention_mask"], lenient=same)
+    *batch, length, keys = scores
+    if not shape:
+        return tuple(batch)
+    leading = broadcast_shapes(batch, shape[:-2])
+    rows = (shape[-2] == length) is not False or (shape[-2] == 1) is not False
+    if leading is None or not rows or (shape[-1] == keys) is False:
+        message = f"`attention_mask` is {shape_text(shape)}, which does not broadcast to {shape_text(scores)}"
+        single = "repeats it for all keys" if leading is not None and rows and shape[-1] == 1 else ""
+        node.require("C4", False, message, about=["attention_mask"], lenient=single)
+        assert leading is not None
+    return leading
 
 
 @scaled_dot_product_attention.decomposes

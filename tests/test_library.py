@@ -71,7 +71,7 @@ def test_documented_constraints_are_the_checked_ones(op):
 
 def checked_labels(op: Op) -> set[str]:
     """The labels in the source of the rule, of the kernel and of the functions of the op library that they call."""
-    todo, seen, found = [op.rule, op.kernel], set(), set()
+    todo, seen, found = [op.rule, op.kernel, op.folded and op.folded.op.rule], set(), set()
     while todo:
         function = todo.pop()
         if not inspect.isfunction(function) or function in seen or not function.__module__.startswith("irrun.opsets"):

@@ -27,6 +27,11 @@ def gather(indices, axis=0, shape=(4, 3)):
     return made("Gather", "opset8", [("f32", shape), I64(indices), I64(axis)], result, batch_dims="0")
 
 
+def pad(begin, end):
+    shape = tuple(max(size + a + b, 0) for size, a, b in zip((2, 3), begin, end, strict=True))
+    return made("Pad", "opset12", [("f32", (2, 3)), I64(begin), I64(end)], [("f32", shape)], pad_mode="constant")
+
+
 def one_hot(indices, mode=None):
     inputs, more = [I64(indices), I64(3), ("f32", ()), ("f32", ())], {"negative_indices_mode": mode} if mode else {}
     return made("OneHot", "opset16" if mode else "opset1", inputs, [("f32", (len(indices), 3))], axis="-1", **more)
@@ -59,6 +64,16 @@ def tile(*repeats):
 
 ALL = "no box is removed"
 TOLD = [
+    (
+        pad((0, -1), (0, -3)),
+        "W954",
+        "dimension 1 has 3 elements, of which pads of -1 and -3 crop more: nothing comes out",
+    ),
+    (
+        pad((-4, 0), (1, 0)),
+        "W954",
+        "dimension 0 has 2 elements, of which pads of -4 and 1 crop more: nothing comes out",
+    ),
     (tile(1, -2), "W954", "`repeats[1]` is -2, which counts as 0: nothing comes out"),
     (gather([0, 4]), "W954", "`indices[1]` is 4, expected a number inside [-4, 4): zeros stand in its place"),
     (gather([0, -5]), "W954", "`indices[1]` is -5, expected a number inside [-4, 4): zeros stand in its place"),
@@ -87,6 +102,7 @@ TOLD = [
     (search([1, 3, 2, 4]), "W947", "`sorted[2]` is 2.0, below `sorted[1]`, which is 3.0: a search may miss it"),
 ]
 NOT_TOLD = [
+    pad((0, -2), (1, -1)),
     gather([0, -4, 3]),
     gather([9], shape=("?", 3)),
     gather([], axis=1),

@@ -474,7 +474,10 @@ class Bound(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's declaration and rule say of one node; all but the first two as in `Node`."""
+    """What an op's declaration and rule say of one node; all but the first two and the last as in `Node`.
+
+    Without `counted` only a run tells how many outputs there are.
+    """
 
     outputs: list[Tensor]
     types: Mapping[str, str]
@@ -482,6 +485,7 @@ class Inferred(NamedTuple):
     doubts: Sequence[Doubt] = ()
     widened: Mapping[str, str] = MappingProxyType({})
     tolerated: Sequence[Tolerated] = ()
+    counted: bool = True
 
     @property
     def told(self) -> Sequence[str]:
@@ -692,7 +696,8 @@ class Op:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
-        return Inferred(outputs, node.types, node.complete, node.doubts, node.widened, node.tolerated)
+        counted = node.complete or not (self.outputs and self.outputs[-1].variadic)
+        return Inferred(outputs, node.types, node.complete, node.doubts, node.widened, node.tolerated, counted)
 
     def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
         """What types and shapes of the inputs say. Raises `Violation`."""

@@ -156,6 +156,38 @@ INTEGERS = [
         )
         for op, build in (("Mod-1", opset1.mod), ("FloorMod-1", opset1.floor_mod))
     ),
+    *(
+        Case(
+            op,
+            "by infinity",
+            build,
+            [np.array([1, -5], f32), np.array([np.inf, -np.inf], f32)],
+            deviates=Departure("gives NaN where the divisor is infinite; the reference gives a", "b has infinity"),
+            expected=[np.array([1, -5], f32)],
+        )
+        for op, build in (("Mod-1", opset1.mod), ("FloorMod-1", opset1.floor_mod))
+    ),
+    Case(
+        "Power-1",
+        "u8 beyond the type",
+        opset1.power,
+        [np.array([16, 3], u8), np.array([2, 9], u8)],
+        deviates=Departure(
+            "saturates; the page does not say, integers wrap around here", "a is i8, u8; result overflows"
+        ),
+        expected=[np.array([0, 3**9 % 256], u8)],
+    ),
+    Case(
+        "Power-1",
+        "i32 beyond 2**24",
+        opset1.power,
+        [np.array([4097, 3], i32), np.array([2, 17], i32)],
+        deviates=Departure(
+            "computes in f32; the page does not say, integers are exact here, and wrap around",
+            "a is i32, i64, u32, u64; result has numbers beyond 2**24 | result overflows",
+        ),
+        expected=[np.array([4097**2, 3**17], i32)],
+    ),
     Case(
         "Add-1",
         "i8 beyond the type",
@@ -329,6 +361,19 @@ SEGMENT_MAX = [
     ),
     Case(
         "SegmentMax-16",
+        "nothing in some segments",
+        segment_max("ZERO"),
+        [np.zeros((0, 2), f32), Const(np.zeros(0, i32)), Const(np.array(3))],
+        deviates=Departure(
+            "leaves the result as it is in memory, refuses or ends where there are no data; "
+            "by the page segments without any are filled",
+            "segment_ids is empty",
+        ),
+        expected=[np.zeros((3, 2), f32)],
+        crashes=True,
+    ),
+    Case(
+        "SegmentMax-16",
         "rows and more segments",
         segment_max("ZERO"),
         [np.arange(10, dtype=f32).reshape(5, 2) - 20, Const(SEGMENTS), Const(np.array(6))],
@@ -388,6 +433,25 @@ CASES += [
             "data is i32; data >= 1 | data <= -1",
         ),
         expected=[np.array([-(2**31), 0, 2**31 - 1, 2**31 - 1], i32)],
+    ),
+    *(
+        Case(
+            op,
+            "i16 without a result",
+            build,
+            [np.array(numbers, np.int16)],
+            deviates=Departure(
+                "gives what is left of the lowest i32; the page does not say, the lowest number of the type is there "
+                "here",
+                f"data is i16, i64, u8, u32, u64; {outside}",
+            ),
+            expected=[np.array([-(2**15), 0], np.int16)],
+        )
+        for op, build, numbers, outside in (
+            ("Acos-1", opset1.acos, [2, 1], "data > 1 | data < -1"),
+            ("Acosh-4", opset4.acosh, [0, 1], "data < 1"),
+            ("Asin-1", opset1.asin, [2, 0], "data > 1 | data < -1"),
+        )
     ),
     *(
         Case(

@@ -123,6 +123,27 @@ CASES = [
         deviates=Departure("computes in i32; the reference computes in i64", "a is i64; layer has numbers beyond i32"),
         expected=[np.array([False])],
     ),
+    *(
+        Case(
+            op,
+            "i32 beyond 2**24",
+            build,
+            [np.array([2**24, 2**24 + 1], i32), np.array([2**24 + 1, 2**24], i32)],
+            deviates=Departure(
+                "computes in f32; the reference compares in the type itself",
+                "a is i32, i64, u32, u64; a has numbers beyond 2**24 | b has numbers beyond 2**24",
+            ),
+            expected=[np.array(want)],
+        )
+        for op, build, want in (
+            ("Equal-1", opset1.equal, [False, False]),
+            ("Greater-1", opset1.greater, [False, True]),
+            ("GreaterEqual-1", opset1.greater_equal, [False, True]),
+            ("Less-1", opset1.less, [True, False]),
+            ("LessEqual-1", opset1.less_equal, [True, False]),
+            ("NotEqual-1", opset1.not_equal, [True, True]),
+        )
+    ),
 ]
 
 CASES += [

@@ -819,4 +819,102 @@ CASES += [
     ),
 ]
 
+
+def of_unknown_number(root):
+    """Parameters of i64 have any number of elements."""
+    for layer in root.iter("layer"):
+        for data in layer.findall("data[@element_type='i64']") if layer.get("type") == "Parameter" else ():
+            data.set("shape", "?")
+            for size in layer.iter("dim"):
+                size.text = "-1"
+
+
+CASES += [
+    Case(
+        "VariadicSplit-1",
+        "any number of lengths",
+        opset1.variadic_split,
+        [CUBE, c(2), i64(1, 3)],
+        deviates=Departure(
+            "refuses lengths whose number is unknown; the page has a tensor of any length",
+            "split_lengths is dynamic",
+        ),
+        expected=[CUBE[..., :1], CUBE[..., 1:]],
+        edit=of_unknown_number,
+    ),
+    Case(
+        "Pad-12",
+        "crops more than there is",
+        partial(pad, opset12, mode="constant"),
+        [CUBE, i64(0, -2, 0), i64(0, -2, 1)],
+        deviates=Departure(
+            "refuses to crop more than there is; by the page nothing is left",
+            "shape of data + pads_begin + pads_end < 0",
+        ),
+        expected=[np.zeros((2, 0, 5), np.float32)],
+    ),
+    Case(
+        "ReverseSequence-1",
+        "i32 beyond 2**24",
+        lambda data, lengths: opset1.reverse_sequence(data, lengths, 0, 1),
+        [np.int32([[2**24 + 1, 2**24 + 3]]), np.int32([2])],
+        deviates=Departure(
+            "hands numbers through f32; by the page they are moved",
+            "data is i32, i64, u32, u64; data has numbers beyond 2**24",
+        ),
+        expected=[np.int32([[2**24 + 3, 2**24 + 1]])],
+    ),
+    Case(
+        "SliceScatter-15",
+        "bounds that are inputs",
+        opset15.slice_scatter,
+        [np.float32([1, 2, 3, 4, 5]), np.float32([8, 9]), i64(1), i64(3), i64(1)],
+        deviates=Departure(
+            "reads and writes beyond its memory where bounds are inputs and shapes are known; the page has inputs",
+            "data is not dynamic; updates is not dynamic; "
+            "start is not constant | stop is not constant | step is not constant",
+        ),
+        expected=[np.float32([1, 8, 9, 4, 5])],
+        crashes=True,
+    ),
+    Case(
+        "Tile-1",
+        "no repeats",
+        opset1.tile,
+        [np.float32([1, 2]), Const(np.zeros(0, np.int64))],
+        deviates=Departure(
+            "leaves the result as it is in memory, or refuses repeats without an element; by the page they are ones",
+            "repeats is empty",
+        ),
+        expected=[np.float32([1, 2])],
+        crashes=True,
+    ),
+    *(
+        Case(
+            op,
+            "a scalar to a scalar",
+            make,
+            [np.float32(5), Const(np.zeros(0, np.int64))],
+            deviates=Departure(
+                "crashes if a constant target has no sizes; by the page it is the shape of a scalar",
+                "data is a scalar; target_shape is empty; target_shape is constant",
+            ),
+            expected=[np.float32(5)],
+            crashes=True,
+        )
+        for op, make in (("Broadcast-1", opset1.broadcast), ("Broadcast-3", opset3.broadcast))
+    ),
+    Case(
+        "Broadcast-3",
+        "bidirectional, no sizes",
+        partial(opset3.broadcast, broadcast_spec="BIDIRECTIONAL"),
+        [np.float32([1, 2]), np.zeros(0, np.int64)],
+        deviates=Departure(
+            "refuses a target without sizes; by the page the shape is that of the data",
+            "mode = bidirectional; target_shape is empty; target_shape is not constant",
+        ),
+        expected=[np.float32([1, 2])],
+    ),
+]
+
 test_agrees_with_openvino = conformance(CASES)

@@ -118,6 +118,17 @@ CASES += [
     reduce("ReduceSum-1", "f16 beyond the type", np.array([60000, 60000], np.float16), [0]),
     reduce("ReduceMax-1", "nothing of i32", np.zeros((0, 2), np.int32), [0]),
     reduce("ReduceMin-1", "nothing of i32", np.zeros((0, 2), np.int32), [0]),
+    *(
+        reduce(
+            *(op, "i32 beyond 2**24", np.array([2**24 + 1, 2**24 + 3], np.int32), [0]),
+            deviates=Departure(
+                "computes in f32; the page gives an element",
+                "data is i32, i64, u32, u64; data has numbers beyond 2**24",
+            ),
+            expected=[np.array(want, np.int32)],
+        )
+        for op, want in (("ReduceMax-1", 2**24 + 3), ("ReduceMin-1", 2**24 + 1))
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)

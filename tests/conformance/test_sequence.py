@@ -4,7 +4,7 @@ import numpy as np
 from openvino import opset1, opset3, opset4, opset5, opset6, opset16
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance, without_input
+from conformance.harness import Case, Const, Departure, conformance, with_attribute, without_input
 
 rng = np.random.default_rng(0)
 opset13_nodes = NodeFactory("opset13")
@@ -277,6 +277,18 @@ CASES = [
     ),
     Case("OneHot-16", "normalized", one_hot(-1, "normalize"), [INDICES, DEPTH, ON, OFF]),
     Case("OneHot-16", "ignored", one_hot(-1, "ignore_negative"), [INDICES, DEPTH, ON, OFF]),
+    Case(
+        "OneHot-16",
+        "ignored, in the page's word",
+        one_hot(-1, "ignore_negative"),
+        [np.int64([1, -1]), Const(np.int64(2)), ON, OFF],
+        deviates=Departure(
+            "refuses ignore-negative, which it calls ignore_negative; the page has ignore-negative",
+            "negative_indices_mode = ignore-negative",
+        ),
+        expected=[np.float32([[-1, 5], [-1, -1]])],
+        edit=with_attribute("negative_indices_mode", "ignore-negative"),
+    ),
     Case("OneHot-16", "default", one_hot(1, None), [INDICES, DEPTH, ON, OFF], dynamic=True),
     Case("OneHot-16", "u8", one_hot(0, "normalize"), [INDICES, DEPTH, Const(np.uint8(7)), Const(np.uint8(1))]),
     Case("ScaledDotProductAttention-13", "plain", attention(), heads()),

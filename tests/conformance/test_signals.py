@@ -19,6 +19,10 @@ UNKNOWN = Departure(
     "refuses axes and signal sizes that are inputs where the shape of the data is static; the page has inputs",
     "data is not dynamic; axes is not constant | signal_size is not constant",
 )
+SEVERAL_PADDED = Departure(
+    "gives other numbers where it pads one of several axes; by the page an axis is padded with zeros",
+    "size of signal_size > 1; (an axis is shorter than the signal)",
+)
 NUMBERS = PAIRS[..., 0] + 1j * PAIRS[..., 1]
 
 
@@ -85,6 +89,11 @@ CASES += [
 ]
 CASES += [
     whole("IRDFT-9", "odd signal size", PAIRS, [2], [9]),
+    whole(
+        *("IRDFT-9", "several axes, one of them padded", PAIRS, [0, 2], [6, 8]),
+        deviates=SEVERAL_PADDED,
+        expected=[np.fft.irfftn(NUMBERS, (6, 8), (0, 2)).astype(np.float32)],
+    ),
     whole("RDFT-9", "odd signal size", REAL, [2], [3]),
     whole("RDFT-9", "padded", REAL, [1], [7], deviates=TOO_LONG, expected=[pairs(np.fft.rfft(REAL, 7, 1))]),
     whole("RDFT-9", "signal size -1", REAL, [0, 2], [2, -1], **minus_one(pairs(np.fft.rfftn(REAL, (2, 5), (0, 2))))),

@@ -169,6 +169,34 @@ def test_select_1_c1_condition_that_does_not_broadcast():
         select([True], [1, 2], [1, 2], auto_broadcast="none")
 
 
+@pytest.mark.parametrize("mode", ["numpy", "none", "pdpd"])
+@pytest.mark.parametrize("unknown", ["cond", "then", "else"])
+def test_select_1_c1_two_shapes_that_do_not_broadcast_whatever_the_third_is(mode, unknown):
+    shapes = {"cond": (2, 4), "then": (2, 3), "else": (2, 4)}
+    if unknown == "then":
+        shapes["else"] = (2, 5)
+    shapes[unknown] = None
+    tensors = [Tensor("boolean" if name == "cond" else "f32", shape) for name, shape in shapes.items()]
+    attrs = {"auto_broadcast": mode, "auto_broadcast_axis": -1}
+    if (mode, unknown) == ("pdpd", "then"):  # into which both may fit
+        assert SELECT.infer(tensors, attrs).outputs[0].shape is None
+        return
+    first, second = [f"`{name}` is {list(shape)}" for name, shape in shapes.items() if shape is not None]
+    with pytest.raises(Violation) as caught:
+        SELECT.infer(tensors, attrs)
+    assert caught.value.label == "C1"
+    assert caught.value.message == f"{first} and {second}, which do not broadcast ({mode})"
+
+
+@pytest.mark.parametrize("mode", ["numpy", "none", "pdpd"])
+def test_select_of_an_unknown_rank(mode):
+    for unknown in range(3):
+        shapes = [None if number == unknown else (2, 3) for number in range(3)]
+        tensors = [Tensor(type, shape) for type, shape in zip(("boolean", "f32", "f32"), shapes, strict=True)]
+        attrs = {"auto_broadcast": mode, "auto_broadcast_axis": -1}
+        assert SELECT.infer(tensors, attrs).outputs[0].shape is None
+
+
 # NonZero
 
 

@@ -639,6 +639,35 @@ class TestScaledDotProductAttention:
         assert label == "C4"
         assert text == f"`attention_mask` is {list(shape)}, which does not broadcast to [2, 3, 4, 6]"
 
+    @pytest.mark.parametrize(
+        ("unknown", "mask", "scores"),
+        [
+            (("value",), (4, 7), [2, 3, 4, 6]),
+            (("value",), (5, 6), [2, 3, 4, 6]),
+            (("key",), (4, 7), [2, 3, 4, 6]),
+            (("key", "value"), (5, 6), "[2, 3, 4, ?]"),
+            (("query",), (4, 7), "[2, 3, ?, 6]"),
+            (("query", "value"), (4, 4, 6), "[2, 3, ?, 6]"),
+        ],
+    )
+    def test_scaleddotproductattention_13_c4_where_a_rank_is_unknown(self, unknown, mask, scores):
+        given = {"query": self.Q.shape, "key": self.K.shape, "value": self.V.shape} | dict.fromkeys(unknown)
+        tensors = [Tensor("f32", shape) for shape in (*given.values(), mask)]
+        with pytest.raises(Violation) as caught:
+            self.op.infer(tensors, {"causal": False})
+        assert caught.value.label == "C4"
+        said = f"`attention_mask` is {list(mask)}, which does not broadcast to {scores}"
+        assert caught.value.message == said
+        assert infer(self.op, [*tensors[:3], Tensor("f32", (1, 6))], causal=False) == [None]
+        assert infer(self.op, tensors, causal=True) == [None]
+
+    def test_scaleddotproductattention_13_c1_batches_of_two_of_three(self):
+        tensors = [Tensor("f32", shape) for shape in ((2, 4, 8), None, (3, 6, 8))]
+        with pytest.raises(Violation) as caught:
+            self.op.infer(tensors, {"causal": False})
+        said = "the batch dimensions do not broadcast: `query` [2], `value` [3]"
+        assert (caught.value.label, caught.value.message) == ("C1", said)
+
     @pytest.mark.parametrize("shape", [(3, 1, 1), (1, 2, 1, 1), (1, 1, 3, 1)])
     def test_scaleddotproductattention_13_c5_shape_of_the_sink(self, shape):
         zero, sink = np.float32(0), np.ones(shape, np.float32)

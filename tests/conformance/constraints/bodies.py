@@ -402,6 +402,15 @@ def _doubled(text: str) -> str:
     return more.replace("</edges>", "\n".join([_edge("1:1", "9:0"), _edge("1:1", "9:1"), "</edges>"]))
 
 
+ALONG_AN_AXIS = (FOUR_ROWS, Given("i64", (1,), (0,)))
+
+
+def _given_all(name: str) -> str:
+    """The model of an op whose inputs are all Parameters."""
+    text, _, _ = Row(name, inputs=ALONG_AN_AXIS).model(constants=False)
+    return text
+
+
 WHOLE = [
     Row(
         "TensorIterator-1", "C8", changed="results grow", inputs=(FOUR_ROWS, ONE_ROW, FOUR_ROWS), xml=_growing(ITERATOR)
@@ -409,15 +418,16 @@ WHOLE = [
     Row("Loop-5", "C8", changed="results grow", inputs=(FOUR_ROWS, ONE_ROW), xml=_growing(LOOP)),
     Row("ReadValue-3", "C2", changed="the state grows", inputs=(FOUR_ROWS,), xml=_doubled(STATE_3)),
     Row("ReadValue-6", "C4", changed="the state grows", inputs=(FOUR_ROWS,), xml=_doubled(STATE_6)),
+    Row("Unique-10", "C2", changed="`axis` is a Parameter", inputs=ALONG_AN_AXIS, xml=_given_all("Unique-10")),
 ]
 """Models that take more than a replacement."""
 
 
 def body_rows(name: str) -> Iterator[Row]:
     """The rows of an op version, of those that stand here."""
+    yield from (row for row in WHOLE if row.op == name)
     if name not in MODELS:
         return
-    yield from (row for row in WHOLE if row.op == name)
     text, inputs, changes = MODELS[name]
     for label, changed, old, new in changes:
         assert old in text, f"{name} {label}: {changed}"
