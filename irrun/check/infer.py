@@ -277,7 +277,7 @@ def _misshapen(
 
 def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference) -> None:
     """Report a layer that declares more or fewer outputs than it has."""
-    if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
+    if op.outputs and op.outputs[-1].variadic and not inferred.counted:  # how many there are, only a run tells
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
