@@ -151,6 +151,9 @@ def convert_promote_types(
             integer twice those of an unsigned one, and no type is wider than both.
         C2: u64_integer_promotion_target, where it is used, is a type that tensors of numbers have.
 
+    Deviation: OpenVINO takes an unsigned scalar for safe beside a signed tensor of as many bits, which holds only half
+        of its values.
+
     Source: type/convert-promote-types-14.rst
 
     >>> [a.dtype.name for a in op(np.zeros(1, np.int8), np.zeros(1, np.float32))]
