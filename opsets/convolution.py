@@ -59,8 +59,8 @@ DEFORMABLE = (
     PADS_BEGIN,
     Attr("pads_end", INTS, assumed=EachAxis(0)),
     AUTO_PAD,
-    Attr("group", INT, 1, least=1),
-    Attr("deformable_group", INT, 1, least=1),
+    Attr("group", INT, 1, least=1, demanded=True),
+    Attr("deformable_group", INT, 1, least=1, demanded=True),
 )
 DEFORMABLE_INPUTS = (
     Input("data", "T", "[N, CHANNELS, *spatial]"),

@@ -400,11 +400,11 @@ def _(node: Node) -> Shapes:
     outputs=[Output("output", "T", "[num_boxes, output_dim, group_size, group_size]")],
     attrs=[
         Attr("output_dim", INT, least=1),
-        Attr("group_size", INT, 1, least=1),
+        Attr("group_size", INT, 1, least=1, demanded=True),
         Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
-        Attr("mode", exact("average", "bilinear"), "average"),
-        Attr("spatial_bins_x", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
-        Attr("spatial_bins_y", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
+        Attr("mode", exact("average", "bilinear"), "average", demanded=True),
+        Attr("spatial_bins_x", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",)), demanded=True),
+        Attr("spatial_bins_y", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",)), demanded=True),
     ],
 )
 def psroi_pooling(
