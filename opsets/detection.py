@@ -684,7 +684,7 @@ def reorg_yolo(data: Array, *, stride: Sequence[int]) -> Any:
     Constraints:
         C1: H and W are multiples of stride.
         C2: C is stride² or more.
-        C3: stride is one number. Of several OpenVINO takes the first; it may also write them.
+        C3: stride is one number. Of equal ones, which OpenVINO may write, it takes the first.
 
     Choice: where stride² does not divide C, the quotient is rounded down, as in the reference.
 
@@ -706,7 +706,7 @@ def reorg_yolo(data: Array, *, stride: Sequence[int]) -> Any:
 @reorg_yolo.shapes
 def _(node: Node) -> Shapes:
     given = node.attrs["stride"]
-    first = "takes the first" if given else ""
+    first = "takes the first" if len(set(given)) == 1 else ""
     message = f"`stride` is {list(given)}, expected one number"
     node.require("C3", len(given) == 1, message, about=["stride"], lenient=first)
     stride = given[0]
