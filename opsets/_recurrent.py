@@ -47,11 +47,11 @@ def accumulating(weights: int) -> Accumulating:
     return Accumulating(count)
 
 
-def cell_attrs(*activations: str) -> tuple[Attr, ...]:
-    """The attributes of every recurrent op; `activations` are the default functions."""
+def cell_attrs(*activations: str, demanded: bool = False) -> tuple[Attr, ...]:
+    """The attributes of every recurrent op; `activations` are the default functions, `demanded` as in `Attr`."""
     return (
         Attr("hidden_size", INT, least=1),
-        Attr("activations", STRINGS, activations),
+        Attr("activations", STRINGS, activations, demanded=demanded),
         Attr("activations_alpha", FLOATS, ()),
         Attr("activations_beta", FLOATS, ()),
         Attr("clip", FLOAT_NUMBER, inf, least=0, lenient=True),

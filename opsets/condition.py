@@ -185,7 +185,7 @@ def _(node: Node) -> Shapes:
     types={"T": NUMERIC, "T_BOUNDARIES": NUMERIC},
     inputs=[Input("data", "T", "[*shape]"), Input("buckets", "T_BOUNDARIES", "[num_boundaries]")],
     outputs=[Output("output", "output_type", "[*shape]")],
-    attrs=[Attr("output_type", choice("i64", "i32"), "i64"), Attr("with_right_bound", BOOL, True)],
+    attrs=[Attr("output_type", choice("i64", "i32"), "i64", demanded=True), Attr("with_right_bound", BOOL, True)],
     traits=[Elementwise(1)],
 )
 def bucketize(data: Array, buckets: Array, *, output_type: str, with_right_bound: bool) -> Any:

@@ -59,8 +59,8 @@ DEFORMABLE = (
     PADS_BEGIN,
     Attr("pads_end", INTS, assumed=EachAxis(0)),
     AUTO_PAD,
-    Attr("group", INT, 1, least=1),
-    Attr("deformable_group", INT, 1, least=1),
+    Attr("group", INT, 1, least=1, demanded=True),
+    Attr("deformable_group", INT, 1, least=1, demanded=True),
 )
 DEFORMABLE_INPUTS = (
     Input("data", "T", "[N, CHANNELS, *spatial]"),
@@ -394,10 +394,9 @@ def deformable_windows(node: Node, pads: str) -> Shapes:
         "C1", len(dims["spatial"]) == 2, f"`data` has {len(dims['spatial'])} spatial axes, expected 2", about=["data"]
     )
     found = dims["windows"]
+    node.require("C6", len(found) == 2, f"`offsets` has {len(found)} axes for windows, expected 2", "offsets")
     check_end(node, pads)
     windows = convolution_windows(node)
-    axes = len(windows)
-    node.require("C6", len(found) == axes, f"`offsets` has {len(found)} axes for windows, expected {axes}", "offsets")
     for number, (size, expected) in enumerate(zip(found, windows, strict=True)):
         message = f"spatial axis {number} of `offsets` has {size} elements, but there are {expected} windows"
         node.require("C6", size == expected, message, about=["offsets"])
@@ -524,13 +523,13 @@ def convolution_windows(node: Node) -> tuple[Size, ...]:
 
 
 def checked_spatial(node: Node) -> tuple[Sequence[Size], Sequence[Size]]:
-    spatial, kernel = node.dims["spatial"], node.dims["kernel"]
-    if len(spatial) not in (1, 2, 3) or len(kernel) != len(spatial):
-        node.fail(
-            "C1",
-            f"`data` has {len(spatial)} spatial axes and `filters` {len(kernel)}, expected 1 to 3 in both",
-            about=["data", "filters"],
-        )
+    spatial = node.dims["spatial"]
+    if len(spatial) not in (1, 2, 3):
+        node.fail("C1", f"`data` has {len(spatial)} spatial axes, expected 1 to 3", about=["data"])
+    kernel = node.dims["kernel"]
+    if len(kernel) != len(spatial):
+        message = f"`data` has {len(spatial)} spatial axes and `filters` {len(kernel)}, expected 1 to 3 in both"
+        node.fail("C1", message, about=["data", "filters"])
     for size in kernel:
         node.require("C3", size >= 1, f"the kernel is {shape_text(kernel)}, expected an element on every axis")
     return spatial, kernel

@@ -400,11 +400,11 @@ def _(node: Node) -> Shapes:
     outputs=[Output("output", "T", "[num_boxes, output_dim, group_size, group_size]")],
     attrs=[
         Attr("output_dim", INT, least=1),
-        Attr("group_size", INT, 1, least=1),
+        Attr("group_size", INT, 1, least=1, demanded=True),
         Attr("spatial_scale", FLOAT_NUMBER, least=NO_NAN),
-        Attr("mode", exact("average", "bilinear"), "average"),
-        Attr("spatial_bins_x", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
-        Attr("spatial_bins_y", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",))),
+        Attr("mode", exact("average", "bilinear"), "average", demanded=True),
+        Attr("spatial_bins_x", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",)), demanded=True),
+        Attr("spatial_bins_y", INT, 1, least=1, most=MOST_I32, unread=("mode", ("average",)), demanded=True),
     ],
 )
 def psroi_pooling(
@@ -684,7 +684,7 @@ def reorg_yolo(data: Array, *, stride: Sequence[int]) -> Any:
     Constraints:
         C1: H and W are multiples of stride.
         C2: C is stride² or more.
-        C3: stride is one number.
+        C3: stride is one number. Of equal ones, which OpenVINO may write, it takes the first.
 
     Choice: where stride² does not divide C, the quotient is rounded down, as in the reference.
 
@@ -706,7 +706,9 @@ def reorg_yolo(data: Array, *, stride: Sequence[int]) -> Any:
 @reorg_yolo.shapes
 def _(node: Node) -> Shapes:
     given = node.attrs["stride"]
-    node.require("C3", len(given) == 1, f"`stride` is {list(given)}, expected one number", about=["stride"])
+    first = "takes the first" if len(set(given)) == 1 else ""
+    message = f"`stride` is {list(given)}, expected one number"
+    node.require("C3", len(given) == 1, message, about=["stride"], lenient=first)
     stride = given[0]
     _, channels, *sizes = node.shape("data")
     for name, size in zip("HW", sizes, strict=True):

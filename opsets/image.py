@@ -102,6 +102,8 @@ def interpolate_1(
     `simple`, cube_coeff -0.75, and coordinates by `align_corners` or else `asymmetric`, but `half_pixel` for linear
     data without padding unless it has rank 4 and the axes are 2 and 3. Linear is `linear_onnx` below rank 5.
 
+    Deviation: OpenVINO sorts axes, but not the sizes that go with them.
+
     Source: image/interpolate-1.rst
 
     >>> op(np.array([[1.0, 2, 3]]), np.array([5]), axes=(1,), mode="linear").tolist()
@@ -162,9 +164,11 @@ def interpolate_4(
 
     Choice: of sizes and scales only the one that counts is checked, and has to be a vector. Coordinates and weights are
     f32, as in the reference; a size is floor(scale * size) with its tolerance of 1e-6 in scale. Integers are rounded to
-    the nearest, halves away from 0, and saturate; 16-bit floats are computed in f32. linear_onnx takes any axes. pads
-    shorter than the rank are filled with zeros, longer ones cut. An axis whose scale is 1 or whose size stays the same
-    keeps its elements, whatever the coordinates of the page are there, as in OpenVINO.
+    the nearest, halves away from 0, and saturate, as the reference has it for linear: in runs OpenVINO rounds in all
+    modes, though it cuts off fractions of linear_onnx and cubic where it computes these before a run.
+    16-bit floats are computed in f32. linear_onnx takes any axes. pads shorter than the rank are filled with zeros,
+    longer ones cut. An axis whose scale is 1 or whose size stays the same keeps its elements, whatever the coordinates
+    of the page are there, as in OpenVINO.
 
     Source: image/interpolate-4.rst
 

@@ -1241,7 +1241,7 @@ def _(node: Node) -> Shapes:
 
 
 BLOCK_ATTRS = (
-    Attr("block_size", INT, 1, least=1),
+    Attr("block_size", INT, 1, least=1, demanded=True),
     Attr("mode", choice("blocks_first", "depth_first"), assumed="blocks_first"),
 )
 
@@ -1691,10 +1691,10 @@ unique.folds(_axis_varies, rule=_unique_by_a_varying_axis)
     ],
     outputs=[Output("output", "T", "[*batch, C, H, W]")],
     attrs=[
-        Attr("strides", INTS, (1, 1), least=1),
-        Attr("dilations", INTS, (1, 1), least=1),
-        Attr("pads_begin", INTS, (0, 0), least=0),
-        Attr("pads_end", INTS, (0, 0), least=0),
+        Attr("strides", INTS, (1, 1), least=1, demanded=True),
+        Attr("dilations", INTS, (1, 1), least=1, demanded=True),
+        Attr("pads_begin", INTS, (0, 0), least=0, demanded=True),
+        Attr("pads_end", INTS, (0, 0), least=0, demanded=True),
     ],
 )
 def col_2_im(

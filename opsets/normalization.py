@@ -217,6 +217,7 @@ def lrn(data: Array, axes: Array, *, alpha: float, beta: float, bias: float, siz
         C1: axes lie in [-r, r), r the rank of data.
         C2: beta is positive.
         C3: no axis is there twice.
+        C4: there are r axes at most.
 
     Deviation: OpenVINO's CPU plugin takes the integer part of bias.
 
@@ -242,6 +243,7 @@ def _(node: Node) -> None:
     node.require("C2", not beta <= 0, message, about=["beta"], lenient="computes with it")
     _require_axes(node, "C1")
     axes, rank = node.numbers("axes"), len(node.shape("data"))
+    _require_few_axes(node, "C4")
     if axes is not None:
         twice = len({axis % rank for axis in axes}) < len(axes)
         node.require("C3", not twice, f"`axes` is {axes}, which has an axis twice", "axes")
@@ -330,6 +332,9 @@ def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_m
         C1: axes lie in [-r, r), r the rank of data.
         C2: eps is positive.
         C3: no axis is there twice.
+        C4: there are r axes at most.
+
+    Choice: more axes are refused as in OpenVINO, of which some would be there twice.
 
     Source: normalization/mvn-6.rst
 
@@ -345,6 +350,7 @@ def mvn(data: Array, axes: Array, *, normalize_variance: bool, eps: float, eps_m
 def _(node: Node) -> None:
     _require_positive(node, "C2", "eps")
     _require_axes(node, "C1")
+    _require_few_axes(node, "C4")
     _require_different_axes(node, "C3")
 
 
@@ -396,6 +402,11 @@ def _require_positive(node: Node, label: str, name: str) -> None:
 def _require_axes(node: Node, label: str) -> None:
     rank = len(node.shape("data"))
     node.within(label, "axes", -rank, rank)
+
+
+def _require_few_axes(node: Node, label: str) -> None:
+    rank, count = len(node.shape("data")), node.dims["num_axes"]
+    node.require(label, count <= rank, f"`axes` has {count} elements for rank {rank}, expected {rank} at most", "axes")
 
 
 def _require_different_axes(node: Node, label: str) -> None:

@@ -396,7 +396,7 @@ def _(node: Node) -> None:
         Output("Y", "T1", "[batch_size, num_directions, seq_length, hidden_size]"),
         Output("Ho", "T1", "[batch_size, num_directions, hidden_size]"),
     ],
-    attrs=[*cell_attrs("sigmoid", "tanh"), DIRECTION, Attr("linear_before_reset", BOOL, False)],
+    attrs=[*cell_attrs("sigmoid", "tanh", demanded=True), DIRECTION, Attr("linear_before_reset", BOOL, False)],
     traits=[accumulating(3)],
 )
 def gru_sequence(
@@ -570,7 +570,7 @@ def lstm_cell(
         Output("Ho", "T1", "[batch_size, num_directions, hidden_size]"),
         Output("Co", "T1", "[batch_size, num_directions, hidden_size]"),
     ],
-    attrs=[*cell_attrs("sigmoid", "tanh", "tanh"), DIRECTION],
+    attrs=[*cell_attrs("sigmoid", "tanh", "tanh", demanded=True), DIRECTION],
     traits=[accumulating(4)],
 )
 def lstm_sequence(
@@ -785,7 +785,7 @@ def _(node: Node) -> None:
         Output("Y", "T1", "[batch_size, num_directions, seq_length, hidden_size]"),
         Output("Ho", "T1", "[batch_size, num_directions, hidden_size]"),
     ],
-    attrs=[*cell_attrs("tanh"), DIRECTION],
+    attrs=[*cell_attrs("tanh", demanded=True), DIRECTION],
     traits=[accumulating(3)],
 )
 def rnn_sequence(

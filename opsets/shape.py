@@ -71,7 +71,7 @@ def _(node: Node) -> list[Tensor]:
     "ShapeOf-3",
     of=shape_of_1,
     outputs=[Output("shape", "output_type", "[rank]")],
-    attrs=[Attr("output_type", choice("i64", "i32"), "i64")],
+    attrs=[Attr("output_type", choice("i64", "i32"), "i64", demanded=True)],
     opsets=frozenset(range(3, 18)),
 )
 def shape_of(data: Array, *, output_type: str) -> Any:

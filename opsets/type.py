@@ -151,6 +151,9 @@ def convert_promote_types(
             integer twice those of an unsigned one, and no type is wider than both.
         C2: u64_integer_promotion_target, where it is used, is a type that tensors of numbers have.
 
+    Deviation: OpenVINO takes an unsigned scalar for safe beside a signed tensor of as many bits, which holds only half
+        of its values.
+
     Source: type/convert-promote-types-14.rst
 
     >>> [a.dtype.name for a in op(np.zeros(1, np.int8), np.zeros(1, np.float32))]
@@ -172,9 +175,15 @@ def _(node: Node) -> list[Tensor]:
     types = [tensor.type for tensor in tensors]
     ranks = [tensor.rank for tensor in tensors]
     common = "dynamic"
-    if "dynamic" not in types and not (None in ranks and node.attrs["pytorch_scalar_promotion"]):
+    if "dynamic" not in types and not (None in ranks and _goes_by_ranks(types[0], types[1], node.attrs)):
         common = _promoted(types[0], types[1], ranks[0] == 0, ranks[1] == 0, node.attrs)
     return [Tensor(common, tensor.shape) for tensor in tensors]
+
+
+def _goes_by_ranks(a: str, b: str, attrs: Mapping[str, Any]) -> bool:
+    """Whether a scalar would take the type of the other tensor: among floats, and among integers."""
+    alike = a != b and "boolean" not in (a, b) and (a in _BITS) == (b in _BITS)
+    return alike and bool(attrs["pytorch_scalar_promotion"])
 
 
 def _promoted(a: str, b: str, a_scalar: bool, b_scalar: bool, attrs: Mapping[str, Any]) -> str:
@@ -182,7 +191,7 @@ def _promoted(a: str, b: str, a_scalar: bool, b_scalar: bool, attrs: Mapping[str
     if a == b or "boolean" in (a, b):
         return b if a == "boolean" else a
     common, safe = _wider(a, b)
-    if (a in _BITS) == (b in _BITS) and attrs["pytorch_scalar_promotion"] and a_scalar != b_scalar:
+    if _goes_by_ranks(a, b, attrs) and a_scalar != b_scalar:
         common, scalar = (b, a) if a_scalar else (a, b)
         signs = scalar[0] == "u", common[0] == "u"
         safe = _bits(common) >= _bits(scalar) * (2 if signs == (True, False) else 1) and signs != (False, True)

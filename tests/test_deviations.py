@@ -302,6 +302,8 @@ def test_a_property_is_asked_of_arrays_of_every_type_that_can_have_it(name):
         ("fractions", INF, False),
         ("fractions", -0.5, True),
         ("odd numbers", -3, True),
+        ("numbers out of order", -1, True),
+        ("numbers out of order", 0, False),
         ("numbers beyond i32", -(2.0**31), False),
         ("numbers beyond i32", 2.0**31, True),
         ("numbers beyond i32", NAN, False),
@@ -318,6 +320,13 @@ def test_a_property_is_asked_of_arrays_of_every_type_that_can_have_it(name):
 )
 def test_the_borders_of_properties(name, number, expected):
     assert PROPERTIES[name].holds(np.array([0, number])) is expected
+
+
+@pytest.mark.parametrize(
+    ("equation", "expected"), [("dB,AA", True), ("ab,bc", False), ("aa->a", False), ("...aa", True), ("a...", False)]
+)
+def test_equations_with_labels_twice_and_no_result(equation, expected):
+    assert PROPERTIES["labels twice and no result"].holds(np.asarray(equation)) is expected
 
 
 def test_layers_that_could_not_be_inferred_have_none(tmp_path):

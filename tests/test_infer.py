@@ -97,6 +97,26 @@ def test_outputs_whose_number_only_a_run_tells(tmp_path):
         executor.run([np.arange(6, dtype=np.float32), np.int64([6])])
 
 
+def test_outputs_whose_number_an_attribute_tells_are_counted_whatever_their_sizes(tmp_path):
+    model = Model()
+    image = model.parameter("image", "u8", ("?", "?", "?", 3))
+    planes = model.layer("RGBtoNV12", [image], [("u8", (-1, -1, -1, 1))] * 2, "opset17", single_plane="true")
+    for plane in planes:
+        model.result(plane)
+    (found,) = irrun.validate(model.save(tmp_path)).errors
+    assert (found.code, found.message) == ("E302", "RGBtoNV12-17 declares 2 outputs, expected 1")
+
+
+def test_what_is_wrong_with_a_layer_of_unknown_rank_stands_at_the_attribute(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", "...")
+    window = {"kernel": "2,2", "strides": "1,1", "pads_begin": "0,0", "pads_end": "0", "rounding_type": "floor"}
+    model.result(model.layer("MaxPool", [x], [("f32", (1,))], **window)[0])
+    (found,) = irrun.validate(path := model.save(tmp_path)).errors
+    assert found.message.startswith("MaxPool-1 C2: `pads_end` has 1 values for 2 spatial axes, if `data` has rank 4;")
+    assert path.read_text().splitlines()[found.line - 1][found.column - 1 :].startswith('pads_end="0"')
+
+
 def test_a_value_that_no_integer_type_holds_is_left_to_the_run(tmp_path):
     model = Model()
     x = model.parameter("x", "f32", ("?",))

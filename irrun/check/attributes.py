@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import Any
 
@@ -66,7 +66,10 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     values, missing, problems, readable = _parsed(op, layer)
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
-    unknown = _unknown(op, layer, [name for name in strange if name not in left], missing) if strange else {}
+    demanded = _demanded(op, layer, values, misplaced)
+    meant = [*missing, *demanded]
+    unknown = _unknown(op, layer, [name for name in strange if name not in left], meant) if strange else {}
+    insisted: list[Diagnostic] = []
     for typo, close in list(unknown.items()):
         if close in missing:
             del unknown[typo]
@@ -74,6 +77,11 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
             problems.append(_problem("E306", message, layer, typo, advice(typo, close)))
             readable = False
+        elif close in demanded:
+            del unknown[typo]
+            del demanded[close]
+            message = f"{op.name} has no attribute `{typo}`, and OpenVINO does not take it without `{close}`"
+            insisted.append(_problem("W955", message, layer, typo, advice(typo, close)))
     if missing:
         problems += _assume(op, layer, values, missing, misplaced)
     strayed = [name for name in missing if name in misplaced]
@@ -82,7 +90,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
-    problems += ignored + unread + [_left(op, layer, name) for name in left]
+    problems += ignored + unread + [_left(op, layer, name) for name in left] + insisted
+    problems += [_insisted(op, layer, list(demanded.values()))] if demanded else []
     if not readable:
         return Attributes(None, problems)
     if not problems:
@@ -91,7 +100,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
                 _CACHE.clear()
             _CACHE[key] = values
         return Attributes(values, problems)
-    typos = [found for found, close in zip(unread, unknown.values(), strict=True) if close]
+    typos = insisted + [found for found, close in zip(unread, unknown.values(), strict=True) if close]
     return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
 
 
@@ -129,6 +138,23 @@ def _parsed(op: Op, layer: Layer) -> tuple[dict[str, Any], list[str], list[Diagn
         if attr.meant(text):
             problems.append(_reworded(op, layer, attr, text))
     return values, missing, problems, readable
+
+
+def _demanded(op: Op, layer: Layer, values: Mapping[str, Any], misplaced: Collection[str]) -> dict[str, Attr]:
+    """What the file lacks, and may by the specification, but OpenVINO insists on: where something reads it."""
+    return {
+        attr.name: attr
+        for attr in op.attrs
+        if attr.demanded and attr.name not in layer.attributes and attr.name not in misplaced and _is_read(attr, values)
+    }
+
+
+def _is_read(attr: Attr, values: Mapping[str, Any]) -> bool:
+    """Whether no other attribute says that nothing reads this one."""
+    if attr.unread is None:
+        return True
+    name, unreading = attr.unread
+    return values.get(name) not in unreading
 
 
 def _assume(
@@ -218,16 +244,25 @@ def _assumed(attr: Attr, layer: Layer) -> Any:
 
 def _taken(op: Op, layer: Layer, attr: Attr, value: Any) -> Diagnostic:
     """The warning of a required attribute for which OpenVINO takes a value of its own."""
-    text = _as_written(value)
+    text = as_written(value)
     message = f"{_lacking(op, [attr.name])}; OpenVINO takes `{text}`, and so does irrun"
     span = layer.data.span if layer.data else layer.span
     return Diagnostic("W950", message, span, layer.label, f'write {attr.name}="{text}"; see {source_page(op)}')
 
 
-def _as_written(value: Any) -> str:
+def _insisted(op: Op, layer: Layer, attrs: Sequence[Attr]) -> Diagnostic:
+    """The warning of attributes that have a default, but without which OpenVINO takes no model."""
+    message = f"OpenVINO does not take {op.name} without {_listed([attr.name for attr in attrs])}"
+    given = " ".join(f'{attr.name}="{as_written(attr.default)}"' for attr in attrs)
+    span = layer.data.span if layer.data else layer.span
+    help = f"write {given}, as the specification has it and irrun computes; see {source_page(op)}"
+    return Diagnostic("W955", message, span, layer.label, help)
+
+
+def as_written(value: Any) -> str:
     """A value as a file has it."""
     if isinstance(value, tuple):
-        return ",".join(map(_as_written, value))
+        return ",".join(map(as_written, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -265,15 +300,18 @@ def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, Diagnosti
     try:
         attr.check(value, text)
     except ValueError as error:
-        help = f"`{name}` is {_as_written(means)}, so nothing reads it; see {source_page(op)}"
+        help = f"`{name}` is {as_written(means)}, so nothing reads it; see {source_page(op)}"
         return value, _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
     return None
 
 
 def _lacking(op: Op, names: list[str]) -> str:
+    return f"{op.name} lacks its required attribute{'s' if len(names) > 1 else ''} {_listed(names)}"
+
+
+def _listed(names: list[str]) -> str:
     quoted = [f"`{name}`" for name in names]
-    listed = " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
-    return f"{op.name} lacks its required attribute{'s' if len(names) > 1 else ''} {listed}"
+    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
 
 
 def _misplaced(layer: Layer) -> dict[str, Element]:

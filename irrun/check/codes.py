@@ -813,6 +813,12 @@ CODES: dict[str, Code] = {
         "looked at; such data of a run are computed without a word.",
         ("a NonMaxSuppression with the iou_threshold 50", "0.5"),
     ),
+    "W955": Code(
+        "missing attribute that OpenVINO insists on",
+        "The specification has a default for the attribute, by which irrun goes, but OpenVINO refuses a file "
+        "without it, or crashes. Write it down: the file means the same then, and every reader takes it.",
+        ("<data/> of a ShapeOf of opset3", '<data output_type="i64"/>'),
+    ),
     "E701": Code(
         "the other side failed",
         "The device, model or tool that a model is compared with could not be asked: it refused the model, ended with "

@@ -43,7 +43,7 @@ class Attr(NamedTuple):
     lacks it. With one that is `lenient` OpenVINO computes beyond the bounds, too. `unread` has another attribute and
     its values with which nothing reads this one, so that the bounds do not matter. `words` are those that OpenVINO
     takes besides, in lower case, each with the one of the specification that it means. Of integers that are `unsigned`
-    in OpenVINO it reads no -0.
+    in OpenVINO it reads no -0. Without one that is `demanded` OpenVINO takes no model, though there is a default.
 
     >>> Attr("strides", INTS, least=1).parse("2, 1")
     (2, 1)
@@ -64,6 +64,7 @@ class Attr(NamedTuple):
     unread: tuple[str, tuple[Any, ...]] | None = None
     words: tuple[tuple[str, str], ...] = ()
     unsigned: bool = False
+    demanded: bool = False
 
     @property
     def keyword(self) -> str:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import inspect
 import warnings
-from collections.abc import Callable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import field, replace
-from functools import cached_property
+from functools import cache, cached_property
 from itertools import zip_longest
 from types import FunctionType, MappingProxyType
 from typing import Any, NoReturn, TypedDict, TypeVar, Unpack
@@ -42,6 +43,9 @@ MAX_ELEMENTS = 2**62
 
 MAX_LISTED = 4096
 """Elements of an input that a rule goes through one by one: sizes, axes and pads, of which there are few."""
+
+MAX_TRIED = 500
+"""Ranks of inputs with which a rule is asked, one after the other, where they are unknown."""
 
 CONTEXT = {"types", "state", "bodies"}
 """What a kernel may ask for besides attributes, as a keyword-only argument.
@@ -493,6 +497,59 @@ class Inferred(NamedTuple):
         return _told(self.doubts, self.tolerated)
 
 
+class _Broken(NamedTuple):
+    """A rule that a node breaks with the `ranks` that are supposed of inputs; with others it breaks one as well."""
+
+    broken: Violation
+    ranks: tuple[tuple[Concern, int], ...] = ()
+
+    def supposing(self, concern: Concern, rank: int) -> _Broken:
+        return _Broken(self.broken, ((concern, rank), *self.ranks))
+
+    @property
+    def scalar(self) -> bool:
+        return bool(self.ranks) and self.ranks[0][1] == 0
+
+    @property
+    def blamed(self) -> Concern | None:
+        """What is at fault, before all others."""
+        return next(iter(self.broken.about), self.broken.port)
+
+    @property
+    def violation(self) -> Violation:
+        broken = self.broken
+        if not self.ranks:
+            return broken
+        supposed = " and ".join(f"`{_spelled(concern)}` has rank {rank}" for concern, rank in self.ranks)
+        message = f"{broken.message}, if {supposed}; with any other rank something else is wrong"
+        about = list(dict.fromkeys([*broken.about, *(concern for concern, _ in self.ranks)]))
+        return Violation(broken.label, message, broken.port, about, broken.place)
+
+
+def _likeliest(found: Sequence[_Broken]) -> _Broken:
+    """One where something is at fault that seldom is, and that is no scalar.
+
+    With a rank that is not meant it is what the rule looks at first.
+    """
+    times = Counter(broken.blamed for broken in found)
+    return min(found, key=lambda broken: (broken.scalar, times[broken.blamed]))
+
+
+@cache
+def _ranks(patterns: Sequence[Pattern]) -> Sequence[int]:
+    """The ranks that fit one of some patterns, the usual ones first."""
+    return sorted(
+        (rank for rank in range(MAX_RANK + 1) if any(pattern.fits(rank) for pattern in patterns)),
+        key=lambda rank: abs(rank - 4),
+    )
+
+
+@cache
+def _sizes_of_its_own(number: int, rank: int) -> Shape:
+    """Unknown sizes of an input by its number, which are those of no other one."""
+    return tuple(fresh() for _ in range(rank))
+
+
 @dataclass(eq=False)
 class Op:
     """An op version. `name` is the type of the IR and the opset that introduced it, such as "ReLU-1".
@@ -680,14 +737,9 @@ class Op:
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
     ) -> Inferred:
         """What is known of the outputs. Raises `Violation` where the inputs or attributes break a rule."""
-        node = Node(self, {}, attrs, Dims(), {}, bodies or {})
-        self._bind(node, inputs)
-        answer: Shapes | list[Tensor] | None = None
-        if self.rule is not None:
-            try:
-                answer = self.rule(node)
-            except Undecided:
-                node.complete = False
+        node, answer = self._asked(inputs, attrs, bodies or {})
+        if not (node.complete or bodies):
+            self._try_ranks(inputs, attrs)
         if isinstance(answer, list):
             _check_extents(answer)
             complete = node.complete and all(tensor.static for tensor in answer)
@@ -698,6 +750,60 @@ class Op:
         _check_extents(outputs)
         counted = node.complete or not (self.outputs and self.outputs[-1].variadic)
         return Inferred(outputs, node.types, node.complete, node.doubts, node.widened, node.tolerated, counted)
+
+    def _asked(
+        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body]
+    ) -> tuple[Node, Shapes | list[Tensor] | None]:
+        """A node with what its rule says. Raises `Violation`."""
+        node = Node(self, {}, attrs, Dims(), {}, bodies)
+        self._bind(node, inputs)
+        if self.rule is not None:
+            try:
+                return node, self.rule(node)
+            except Undecided:
+                node.complete = False
+        return node, None
+
+    def _try_ranks(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> None:
+        """Raises the `Violation` of a node that breaks a rule whatever ranks its inputs have that are unknown."""
+        broken = self._broken_by_all_ranks(inputs, attrs, iter(range(MAX_TRIED)))
+        if broken is not None:
+            raise broken.violation
+
+    def _broken_by_all_ranks(
+        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], tries: Iterator[int]
+    ) -> _Broken | None:
+        """What the rule finds wrong with the likeliest of all ranks that inputs may have; None where some may do.
+
+        `tries` are as many as may still be made.
+        """
+        unknown = ((number, tensor) for number, tensor in enumerate(inputs) if tensor and tensor.shape is None)
+        number, tensor = next(unknown, (None, None))
+        if number is None or tensor is None:
+            return None
+        port = self.inputs[min(number, len(self.inputs) - 1)]
+        ranks = _ranks(port.patterns)
+        found = []
+        for rank in ranks:
+            supposed = Tensor(tensor.type, _sizes_of_its_own(number, rank))
+            trial = [*inputs[:number], supposed, *inputs[number + 1 :]]
+            try:
+                next(tries)
+                self._asked(trial, attrs, {})
+                broken = self._broken_by_all_ranks(trial, attrs, tries)
+            except StopIteration:
+                return None
+            except Violation as violation:
+                broken = _Broken(violation)
+            if broken is None:
+                return None
+            found.append(broken.supposing(self._concern(number), rank) if len(ranks) > 1 else broken)
+        return _likeliest(found)
+
+    def _concern(self, number: int) -> Concern:
+        """The input that has a number among all, as messages name it."""
+        last = len(self.inputs) - 1
+        return (self.inputs[-1].name, number - last) if self.variadic and number >= last else self.inputs[number].name
 
     def bound(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Bound:
         """What types and shapes of the inputs say. Raises `Violation`."""

@@ -699,4 +699,178 @@ CASES += [
 
 CASES += [proposal("tensorflow, wide", framework="tensorflow", image=(20.0, 60.0, 1.0))]
 
+CASES += [
+    case
+    for op, build in (("PriorBox-1", opset1.prior_box), ("PriorBox-8", opset8.prior_box))
+    for case in (
+        differs(
+            op,
+            "fixed_size and min_size",
+            lambda g, i, build=build: build(
+                g, i, {"offset": 0.5, "step": 0.0, "fixed_size": [4.0], "density": [1.0], "min_size": [2.0]}
+            ),
+            [Const(np.array([1, 1])), Const(np.array([16, 16]))],
+            Departure(
+                "makes room for boxes of fixed_size alone; the page has those of min_size, too",
+                "fixed_size > 0; min_size > 0",
+            ),
+            [
+                np.float32(
+                    [
+                        [0.375, 0.375, 0.625, 0.625, 0.4375, 0.4375, 0.5625, 0.5625],
+                        [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1],
+                    ]
+                )
+            ],
+            crashes=True,
+        ),
+        differs(
+            op,
+            "two fixed_ratio",
+            lambda g, i, build=build: build(
+                g, i, {"offset": 0.5, "step": 0.0, "fixed_size": [4.0], "density": [1.0], "fixed_ratio": [1.0, 4.0]}
+            ),
+            [Const(np.array([1, 1])), Const(np.array([16, 16]))],
+            Departure(
+                "makes room for as many boxes as there are aspect ratios; the page has one for each of fixed_ratio",
+                "fixed_size > 0; fixed_ratio > 0; (there are not as many aspect ratios)",
+            ),
+            [
+                np.float32(
+                    [[0.375, 0.375, 0.625, 0.625, 0.25, 0.4375, 0.75, 0.5625], [0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1, 0.1]]
+                )
+            ],
+            crashes=True,
+        ),
+    )
+]
+CASES += [
+    replace(
+        differs(
+            "PriorBoxClustered-1",
+            title,
+            lambda g, i: opset1.prior_box_clustered(
+                g, i, {"offset": 0.5, "width": [1.0], "height": [1.0], "step": 8.0}
+            ),
+            [Const(np.array([1, 1])), Const(np.array([8, 8]))],
+            Departure(does, when),
+            [np.float32([[0.4375, 0.4375, 0.5625, 0.5625], [0.1, 0.1, 0.1, 0.1]])],
+        ),
+        left_out=left_out,
+    )
+    for title, left_out, does, when in (
+        (
+            "no width and height",
+            ["width", "height"],
+            "makes no box; the page has 1 for both",
+            "width is left out; height is left out",
+        ),
+        (
+            "no height",
+            ["height"],
+            "refuses a file with one of width and height; the page has 1 for the other one",
+            "width is left out | height is left out; width is not left out | height is not left out",
+        ),
+    )
+]
+CORNERS = {
+    "keep_top_k": [1],
+    "nms_threshold": 0.5,
+    "confidence_threshold": 0.0,
+    "variance_encoded_in_target": True,
+    "normalized": True,
+    "code_type": "caffe.PriorBoxParameter.CORNER",
+}
+
+
+def one_box(op, title, deviates, expected, edit=None, **attrs):
+    """A prior, and its chances of two classes."""
+    given = CORNERS | attrs
+    locations = 4 if given.get("share_location", True) else 8
+    module, given = (opset8, given) if op == "DetectionOutput-8" else (opset1, given | {"num_classes": 2})
+    inputs = [np.zeros((1, locations), np.float32), np.float32([[0.25, 0.5]]), np.float32([[[0, 0, 0.5, 0.5]]])]
+    build = lambda *nodes: module.detection_output(*nodes, given)  # noqa: E731
+    return differs(op, title, build, inputs, deviates, [np.float32(expected).reshape(1, 1, 1, 7)], edit=edit)
+
+
+def with_unknown_priors(root):
+    """An edit that declares no number of priors."""
+    layer = [layer for layer in root.iter("layer") if layer.get("type") == "Parameter"][2]
+    layer.find("data").set("shape", "1,1,?")
+    layer.findall("output/port/dim")[2].text = "-1"
+
+
+CASES += [
+    case
+    for op in ("DetectionOutput-1", "DetectionOutput-8")
+    for case in (
+        one_box(
+            op,
+            "decrease_label_id, no background",
+            Departure(
+                "refuses decrease_label_id with a background_label_id other than 0; the page has both",
+                "decrease_label_id = true; background_label_id != 0",
+            ),
+            [0, 0, 0.5, 0, 0, 0.5, 0.5],
+            decrease_label_id=True,
+            background_label_id=-1,
+        ),
+        one_box(
+            op,
+            "boxes of each class for priors of unknown number",
+            Departure(
+                "refuses boxes of each class for priors of unknown number; the page does not tell them from others",
+                "share_location = false; proposals is dynamic at axis 2; box_logits is not dynamic at axis 1",
+            ),
+            [0, 1, 0.5, 0, 0, 0.5, 0.5],
+            edit=with_unknown_priors,
+            share_location=False,
+        ),
+    )
+]
+CASES += [
+    differs(
+        "Proposal-1",
+        "not enough boxes",
+        partial(made, "opset1", "Proposal", **ANCHOR, ratio=[1.0], scale=[1.0], min_size=1),
+        ONE_BOX,
+        Departure("crashes; the page ends the list with -1", "proposals = -1"),
+        [np.array([[0, 0, 0, 4, 4], [-1, 0, 0, 0, 0]], np.float32)],
+        crashes=True,
+    ),
+    *(
+        differs(
+            "ROIAlign-9",
+            f"{mode} of nothing",
+            partial(opset9.roi_align, **SIZES | {"sampling_ratio": 0}, mode="avg", aligned_mode=mode),
+            [ONES, np.float32([[1, 1, 1, 1]]), np.array([0], np.int32)],
+            Departure(
+                "gives NaN for a region of no size; a sum of no samples is 0",
+                "aligned_mode != asymmetric; sampling_ratio = 0; mode = avg; (a region has no size)",
+            ),
+            [np.zeros((1, 4, 1, 1), np.float32)],
+        )
+        for mode in ("half_pixel", "half_pixel_for_nn")
+    ),
+]
+for left_out, when in (
+    ("group_size", "group_size is left out"),
+    ("spatial_bins_x", "mode = bilinear; spatial_bins_x is left out"),
+    ("spatial_bins_y", "mode = bilinear; spatial_bins_y is left out"),
+):
+    CASES += [
+        replace(
+            psroi(
+                *(f"no {left_out}", Const(np.ones((1, 2, 4, 4), np.float32)), Const(REGION), "bilinear"),
+                output_dim=2,
+                group_size=1,
+                spatial_bins_x=1,
+                spatial_bins_y=1,
+            ),
+            deviates=Departure(f"refuses a file without {left_out}; the page has 1 for it", when),
+            expected=[np.ones((1, 2, 1, 1), np.float32)],
+            left_out=[left_out],
+        )
+    ]
+
 test_agrees_with_openvino = conformance(CASES)

@@ -1,6 +1,7 @@
 """The known deviations that ship with irrun: in step with the cases, and said of the layers that they concern."""
 
 import json
+import re
 
 import pytest
 
@@ -41,6 +42,20 @@ def test_a_deviating_case_is_concerned_by_its_own_deviation_before_its_run_and_a
     (own,) = [deviation for deviation in after if deviation.does == departure(case).does]
     assert IN_RUNS not in own.when
     assert all(clause.startswith("(") for clause in own.when), "data decide all but what is said in brackets"
+
+
+def test_attributes_that_are_demanded_are_left_out_in_a_case_that_openvino_refuses():
+    refused = {
+        (row.op, attribute)
+        for rows in known_deviations().values()
+        for row in rows
+        if row.kind != "differs"
+        for clause in row.when
+        for attribute in re.findall(r"(\w+) is left out", clause)
+    }
+    demanded = {(name, attr.keyword) for name, op in registry().ops.items() for attr in op.attrs if attr.demanded}
+    assert demanded
+    assert not demanded - refused
 
 
 def test_few_agreeing_cases_are_said_to_be_concerned():

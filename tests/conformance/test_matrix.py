@@ -210,4 +210,18 @@ CASES += [
     ),
 ]
 
+CASES += [
+    Case(
+        "Einsum-7",
+        "a label twice, no result",
+        einsum("dB,AA"),
+        [np.float32([[1, 2]]), np.float32([[1, 5], [6, 2]])],
+        deviates=Departure(
+            "refuses labels twice in an operand where no result is written; the page derives it from the others",
+            "equation has labels twice and no result",
+        ),
+        expected=[np.float32([[3], [6]])],
+    )
+]
+
 test_agrees_with_openvino = conformance(CASES)

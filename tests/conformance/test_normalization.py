@@ -5,7 +5,7 @@ from ml_dtypes import bfloat16
 from openvino import opset1, opset2, opset5, opset6, opset12
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import WIDE, Case, Const, Departure, conformance
+from conformance.harness import WIDE, Case, Const, Departure, conformance, with_attribute
 
 rng = np.random.default_rng(0)
 opset1_nodes = NodeFactory("opset1")
@@ -262,6 +262,21 @@ CASES += [
             WIDE,
         ),
         expected=[np.array([[[-1.7890625], [2.78125], [1.7890625], [-1.7890625]]], bfloat16)],
+    ),
+]
+
+CASES += [
+    Case(
+        "MVN-1",
+        "some axes",
+        lambda data: opset2.mvn(data, False, False, 1e-3),
+        [Const(np.float32([1, 3, 5, 11]).reshape(1, 2, 1, 2))],
+        deviates=Departure(
+            "takes the spatial axes and, if it is among those given, that of channels; the page takes those given",
+            "reduction_axes is not left out; reduction_axes has not all axes of data from 2 on | reduction_axes = 0",
+        ),
+        expected=[np.float32([-2, -4, 2, 4]).reshape(1, 2, 1, 2)],
+        edit=with_attribute("reduction_axes", "1"),
     ),
 ]
 

@@ -315,4 +315,36 @@ CASES += [
     )
 ]
 
+WHOLE = np.array([[[1, 2, -5, -7]]], np.int32)
+ROUNDED = "rounds to the nearest; the reference rounds towards zero"
+CASES += [
+    case
+    for op, dilations in (("AvgPool-14", {}), ("AvgPool-16", {"dilations": [1]}))
+    for case in (
+        pool(
+            *(op, "i32", WHOLE, [2]),
+            deviates=Departure(ROUNDED, "data is i16, i32, i64, u16, u32, u64; result is rounded", WIDE),
+            expected=[np.array([[[1, -1, -6]]], np.int32)],
+            **dilations,
+        ),
+        pool(
+            *(op, "i32 in narrow registers", WHOLE, [2]),
+            deviates=Departure("refuses i32; the page has any type", "data is i32", NARROW),
+            expected=[np.array([[[1, -1, -6]]], np.int32)],
+            **dilations,
+        ),
+    )
+]
+CASES += [
+    pool(
+        *("AvgPool-16", "i32, dilated", WHOLE, [2]),
+        dilations=[2],
+        deviates=Departure(
+            "refuses dilations of integers of more than 8 bits; the page has any type",
+            "data is i16, i32, i64, u16, u32, u64; dilations > 1",
+        ),
+        expected=[np.array([[[-2, -2]]], np.int32)],
+    )
+]
+
 test_agrees_with_openvino = conformance(CASES)

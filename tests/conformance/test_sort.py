@@ -314,4 +314,118 @@ CASES += [
     suppression(4, "center", FAR, scores_of(1, 2, 4), most=4, score=-1.0, box_encoding="center", iou=1.0),
 ]
 
+ONE = [np.float32([[[0, 0, 1, 1]]]), np.float32([[[0.5]]])]
+ONE_TURNED = [np.float32([[[1, 1, 2, 2, 0]]]), ONE[1]]
+FOUND = {
+    1: [np.array([[0, 0, 0]])],
+    5: [np.array([[0, 0, 0]]), np.float32([[0, 0, 0.5]]), np.array([1])],
+}
+NOTHING = [np.zeros((0, 3), int), np.zeros((0, 3), np.float32), np.array([0])]
+SUPPRESSIONS = {
+    1: opset1.non_max_suppression,
+    3: opset3.non_max_suppression,
+    4: opset4.non_max_suppression,
+    5: opset5.non_max_suppression,
+    9: opset9.non_max_suppression,
+}
+CASES += [
+    Case(
+        f"NonMaxSuppression-{version}",
+        "thresholds of f64",
+        lambda boxes, scores, most, iou, score, make=make: make(
+            boxes, scores, most, opset1.convert(iou, "f32"), opset1.convert(score, "f32")
+        ),
+        [*ONE, Const(np.array(1)), Const(np.array(0.5)), Const(np.array(0.25))],
+        deviates=Departure(
+            "refuses thresholds of f64; the page has any floating-point type",
+            "iou_threshold is f64 | score_threshold is f64",
+        ),
+        expected=FOUND[5 if version >= 5 else 1],
+        edit=without_conversions,
+    )
+    for version, make in SUPPRESSIONS.items()
+]
+IN_MEMORY = "leaves valid_outputs as it is in memory where no box may be selected; none is selected then"
+CASES += [
+    Case(
+        op,
+        "no box of any class",
+        make,
+        [*boxes, *map(Const, (np.array(0), np.float32(0.5), np.float32(0.25)))],
+        deviates=Departure(IN_MEMORY, "max_output_boxes_per_class = 0 | max_output_boxes_per_class is not connected"),
+        expected=NOTHING,
+        crashes=True,
+    )
+    for op, make, boxes in (
+        ("NonMaxSuppression-5", opset5.non_max_suppression, ONE),
+        ("NonMaxSuppression-9", opset9.non_max_suppression, ONE),
+        ("NMSRotated-13", opset13.nms_rotated, ONE_TURNED),
+    )
+]
+NO_ROWS = [np.zeros((0, 6), np.float32), np.zeros((0, 1), int), np.array([0])]
+ONE_ROW = [np.float32([[0, 0.5, 0, 0, 1, 1]]), np.array([[0]]), np.array([1])]
+
+
+def with_unknown_rank(number):
+    """An edit that declares nothing of the shape of a Parameter."""
+
+    def edit(root):
+        parameters = [layer for layer in root.iter("layer") if layer.get("type") == "Parameter"]
+        parameters[number].find("data").set("shape", "...")
+        port = parameters[number].find("output/port")
+        for size in port.findall("dim"):
+            port.remove(size)
+
+    return edit
+
+
+CASES += [
+    case
+    for op, make in (("MulticlassNms-8", opset8.multiclass_nms), ("MulticlassNms-9", opset9.multiclass_nms))
+    for case in (
+        Case(
+            op,
+            "nms_top_k 0",
+            partial(make, nms_top_k=0),
+            ONE,
+            deviates=Departure(
+                "leaves selected_num as it is in memory where no box may be selected; none is selected then",
+                "nms_top_k = 0",
+            ),
+            expected=NO_ROWS,
+            crashes=True,
+        ),
+        Case(
+            op,
+            "scores of unknown rank",
+            make,
+            ONE,
+            deviates=Departure(
+                "refuses scores of unknown rank; the page does not tell them from others", "scores is of unknown rank"
+            ),
+            expected=ONE_ROW,
+            edit=with_unknown_rank(1),
+        ),
+    )
+]
+CASES += [
+    Case(
+        "MatrixNms-8",
+        "nothing",
+        partial(opset8.matrix_nms, score_threshold=0.75),
+        ONE,
+        deviates=Departure("refuses to select nothing; the page selects what there is", "selected_outputs is empty"),
+        expected=NO_ROWS,
+    ),
+    Case(
+        "MatrixNms-8",
+        "nms_top_k 0",
+        partial(opset8.matrix_nms, score_threshold=0.0, nms_top_k=0),
+        ONE,
+        deviates=Departure("crashes; none is selected then", "nms_top_k = 0"),
+        expected=NO_ROWS,
+        crashes=True,
+    ),
+]
+
 test_agrees_with_openvino = conformance(CASES)

@@ -108,7 +108,7 @@ def _unknown(name: str) -> Iterator[Defect]:
         typo = misspelt(written[0])
         data.set(typo, data.attrib.pop(written[0]))
         yield defect(
-            "misspelt attribute", typo, document, "W930 E401", [(data, typo)], [layer], says=written[0], stale=True
+            "misspelt attribute", typo, document, "W930 W955 E401", [(data, typo)], [layer], says=written[0], stale=True
         )
     else:
         data.set("bogus", "1")

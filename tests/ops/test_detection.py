@@ -586,7 +586,12 @@ def test_reorgyolo_1_c2_channels():
 
 
 def test_reorgyolo_1_c3_several_strides():
-    assert broken("ReorgYolo-1", stride=(2, 2)) == ("C3", "`stride` is [2, 2], expected one number")
+    assert broken("ReorgYolo-1", stride=()) == ("C3", "`stride` is [], expected one number")
+    assert broken("ReorgYolo-1", stride=(2, 3)) == ("C3", "`stride` is [2, 3], expected one number")
+    op, data = ops["ReorgYolo-1"], np.arange(36).reshape(1, 4, 3, 3).repeat(2, 2).repeat(2, 3)
+    (told,) = op.infer([Tensor.of(data)], {"stride": (2, 2)}).tolerated
+    assert str(told).startswith("C3: `stride` is [2, 2], expected one number; OpenVINO takes the first")
+    assert (op(data, stride=(2, 2)) == op(data, stride=(2,))).all()
 
 
 # prior boxes

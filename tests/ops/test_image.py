@@ -591,6 +591,7 @@ def test_nv12_shapes(name):
     assert nv12_shapes(name, (batch, 4, width, 3)) == [(batch, 6, width, 1)]
     assert nv12_shapes(name, (batch, height, width, 3), False)[0] == (batch, height, width, 1)
     assert [len(shape) for shape in nv12_shapes(name, None, False)] == [4, 4]
+    assert ops[name].infer([Tensor("u8", None)], {"single_plane": True}).counted
     assert ops[name](np.zeros((0, 2, 4, 3), np.float32)).shape == (0, 3, 4, 1)
 
 

@@ -169,7 +169,13 @@ class TestLRN:
     def test_lrn_1_c1_axis_outside_the_rank(self):
         assert message(lrn, np.ones((1, 2)), np.array([2]), **LRN_ATTRS) == ("C1", "`axes[0]` is 2, outside [-2, 2)")
 
-    @pytest.mark.parametrize("axes", [[1, 1], [1, -1], [1, 0, 1]])
+    def test_lrn_1_c4_more_axes_than_data_has(self):
+        expected = ("C4", "`axes` has 3 elements for rank 2, expected 2 at most")
+        assert message(lrn, np.ones((1, 2)), np.array([1, 0, -1]), **LRN_ATTRS) == expected
+        with pytest.raises(Violation, match="`axes` has 3 elements for rank 2"):
+            lrn.infer([Tensor("f32", (1, 2)), Tensor("i64", (3,))], LRN_ATTRS)
+
+    @pytest.mark.parametrize("axes", [[1, 1], [1, -1]])
     def test_lrn_1_c3_an_axis_twice(self, axes):
         said = ("C3", f"`axes` is {axes}, which has an axis twice")
         assert message(lrn, np.ones((1, 2)), np.array(axes), **LRN_ATTRS) == said
@@ -279,6 +285,12 @@ class TestMVN6:
     def test_mvn_6_c3_an_axis_twice(self):
         expected = ("C3", "`axes` is [1, -1], which has an axis twice")
         assert tolerated(mvn, np.ones((1, 2)), np.array([1, -1]), **MVN_ATTRS) == expected
+
+    def test_mvn_6_c4_more_axes_than_data_has(self):
+        expected = ("C4", "`axes` has 2 elements for rank 1, expected 1 at most")
+        assert message(mvn, np.ones(2), np.array([0, -1]), **MVN_ATTRS) == expected
+        with pytest.raises(Violation, match="`axes` has 2 elements for rank 1"):
+            mvn.infer([Tensor("f32", (4,)), Tensor("i64", (2,))], MVN_ATTRS)
 
     def test_the_shape_stays_whatever_the_axes(self):
         shape = (fresh(), 3)

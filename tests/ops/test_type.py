@@ -255,6 +255,19 @@ def test_a_promotion_of_unknown_rank_has_an_unknown_type():
     assert first.type == "dynamic"
 
 
+@pytest.mark.parametrize(("a", "b", "common"), [("i8", "f32", "f32"), ("boolean", "u8", "u8"), ("i8", "i8", "i8")])
+def test_a_rank_does_not_matter_to_types_of_two_kinds(a, b, common):
+    attrs = PROMOTE.defaults | {"pytorch_scalar_promotion": True}
+    found = PROMOTE.infer([Tensor(a, None), Tensor(b, ())], attrs).outputs
+    assert [tensor.type for tensor in found] == [common, common]
+
+
+def test_convertpromotetypes_14_c1_types_of_two_kinds_of_unknown_rank():
+    attrs = PROMOTE.defaults | {"pytorch_scalar_promotion": True}
+    with pytest.raises(Violation, match="f16 and i64 have no common type"):
+        PROMOTE.infer([Tensor("f16", None), Tensor("i64", ())], attrs)
+
+
 def test_promotion_converts_both():
     a, b = PROMOTE(np.int8([-1, 2]), np.array([1.5], ml_dtypes.bfloat16))
     assert a.dtype == b.dtype == ml_dtypes.bfloat16

@@ -66,6 +66,18 @@ def _hides_all(array: Array) -> Any:
     return ~np.any(array, axis=-1)
 
 
+def _falling(array: Array) -> Any:
+    return np.diff(array.ravel()) < 0
+
+
+def _labels_twice(array: Array) -> bool:
+    """An equation of Einsum without a result, and with an operand that has a label twice."""
+    if array.dtype.kind != "U":
+        return False
+    operands, _, result = str(array).partition("->")
+    return not result and any(len(set(labels)) < len(labels) for labels in operands.replace(".", "").split(","))
+
+
 PROPERTIES = {
     "nan": Property(lambda array: np.isnan(_reals(array)), REALS),
     "infinity": Property(lambda array: np.isinf(_reals(array)), REALS),
@@ -74,6 +86,8 @@ PROPERTIES = {
     "negative numbers": Property(lambda array: array < 0, None),
     "fractions": Property(lambda array: np.isfinite(_reals(array)) & (_reals(array) % 1 != 0), REALS),
     "odd numbers": Property(lambda array: array % 2 == 1, None),
+    "numbers out of order": Property(_falling, None),
+    "labels twice and no result": Property(_labels_twice, None),
     "blanks": Property(lambda array: array.dtype.kind == "U" and np.char.find(array, " ") >= 0, None),
     "numbers beyond i32": Property(_beyond_i32, WIDE),
     "numbers beyond 2**24": Property(lambda array: np.abs(array.astype(np.float64)) > 2**24, WIDE | {"i32"}),

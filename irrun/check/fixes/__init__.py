@@ -24,7 +24,7 @@ STALE = ("I903", "W931", "W932", "W904")
 CONNECTING = ("E201", "E202", "E203", "E204", "E205", "E206", "E207", "E208", "E213", "E214", "E215", "E218")
 """What is mended by connecting layers, to what seems to be meant."""
 
-_DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930")
+_DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930", "W955")
 """What a model may not compute what was meant for; ports that contradict it then tell the truth."""
 
 
@@ -112,6 +112,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "W930": words.unread_attribute,
     "W931": _declared,
     "W932": _declared,
+    "W955": words.demanded_attribute,
 }
 """The likeliest change comes first; where another one would do as well, none of them is safe."""
 

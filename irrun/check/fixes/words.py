@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from irrun.check.attributes import as_written
 from irrun.check.fixes.place import Case
 from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Fix
@@ -90,6 +91,20 @@ def missing_attribute(case: Case) -> Iterator[Fix]:
                 yield case.set(attr.name, value, element=layer.data)
 
 
+def demanded_attribute(case: Case) -> Iterator[Fix]:
+    """W955: one that is misspelt, or whose default goes into the file."""
+    layer, op = case.layer, _op(case)
+    if layer is None or op is None or layer.data is None:
+        return
+    if case.attribute is not None:
+        yield from _renamed(case, op, safe=False)
+        return
+    absent = [attr for attr in op.attrs if attr.demanded and f"`{attr.name}`" in case.diagnostic.message]
+    given = {attr.name: as_written(attr.default) for attr in absent}
+    title = " ".join(f'{name}="{text}"' for name, text in given.items())
+    yield case.fix(f"write {title}", *(with_attribute(layer.data, name, text) for name, text in given.items()))
+
+
 def _declared(case: Case, attr: Attr) -> str | None:
     """What the output ports say that an attribute must be: of element types, and of the shapes of inputs."""
     layer = case.layer
@@ -128,7 +143,7 @@ def _renamed(case: Case, op: Op, *, safe: bool) -> Iterator[Fix]:
     free = [attr.name for attr in op.attrs if attr.name not in given]
     close = synonyms(name, [attr.name for attr in op.attrs if attr.name in free and _readable(attr, given[name])])
     close = close or close_matches(name, free)
-    required = [attr.name for attr in op.attrs if attr.default is REQUIRED and attr.name in close]
+    required = [attr.name for attr in op.attrs if (attr.default is REQUIRED or attr.demanded) and attr.name in close]
     certain = _certain(name, close, required or free)
     if certain is None and len(required) == 1 and close[0] == required[0]:
         certain = close[0]

@@ -162,6 +162,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     no(NO_NUMBER, r"(Divide|FloorMod|Mod|PriorBoxClustered)-1|PriorBox-\d", "C[26]"),
     no("the results are no draws from these", "Multinomial-13", "C[23]"),
     no("repeats some numbers", "Range-4", "C1"),
+    yes("takes the first of equal ones", "ReorgYolo-1", "C3", r"is \[2, 2\]"),
     no(LOST, "Loop-5|ReorgYolo-1", "C3"),
     no(AMBIGUOUS, "ReverseSequence-1", "C2"),
 )
