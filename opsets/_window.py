@@ -57,27 +57,9 @@ def check_windows(node: Node, label: str, grid: Sequence[Axis], *, lenient: str 
         padded = axis.size + sum(axis.pads) if not axis.auto_pad.startswith("same") else axis.size
         message = f"the kernel reaches over {axis.reach} elements, but spatial axis {number} has {padded} with padding"
         node.require(label, axis.fits, message, lenient=lenient)
-    _check_unread(node, grid)
     windows = [largest(axis.windows, 0) if lenient else axis.windows for axis in grid]
     least = 0 if lenient or (grid and grid[0].auto_pad.startswith("same")) else 1
     return tuple(count.within(least) if isinstance(count, Dim) else count for count in windows)
-
-
-def _check_unread(node: Node, grid: Sequence[Axis]) -> None:
-    """Warn of pads that auto_pad makes ignored, but for zeros and what it takes, which converters wrote."""
-    mode = node.attrs.get("auto_pad", "explicit")
-    if mode == "explicit":
-        return
-    for number, name in enumerate(("pads_begin", "pads_end")):
-        given, taken = node.attrs.get(name, ()), tuple(axis.pads[number] for axis in grid)
-        if any(isinstance(pad, Dim) for pad in taken) or not any(given) or min(given) < 0 or given == taken:
-            continue
-        message = f"`{name}` is {_listed(given)}, but auto_pad `{mode}` takes {_listed(taken)}"
-        node.tolerate("E307", "does not read it", message, about=[name], code="W953")
-
-
-def _listed(pads: Sequence[Size]) -> str:
-    return ", ".join(map(str, pads))
 
 
 def framed(data: Array, grid: Sequence[Axis], fill: Any = 0) -> Array:

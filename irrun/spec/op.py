@@ -111,7 +111,7 @@ class Violation(Exception):
 class Tolerated(NamedTuple):
     """A rule that a node breaks, and what OpenVINO does all the same, which is what the kernel does.
 
-    `code` is the warning's: W951 of a constraint, W952 of an element type, W953 of an attribute.
+    `code` is the warning's: W951 of a constraint, W952 of an element type.
     """
 
     violation: Violation
@@ -359,17 +359,10 @@ class Node:
             self._broken(Violation(label, message, port, about, place), lenient)
 
     def tolerate(
-        self,
-        label: str,
-        does: str,
-        message: str,
-        port: Concern | None = None,
-        *,
-        about: Sequence[Concern] = (),
-        code: str = "W951",
+        self, label: str, does: str, message: str, port: Concern | None = None, *, about: Sequence[Concern] = ()
     ) -> None:
         """Warn that the constraint `label` is broken; what OpenVINO `does` all the same, the kernel does, too."""
-        self.tolerated.append(Tolerated(Violation(label, message, port, about), does, code))
+        self._broken(Violation(label, message, port, about), does)
 
     def _broken(self, violation: Violation, lenient: str) -> None:
         if not lenient:
