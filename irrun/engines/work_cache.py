@@ -8,6 +8,7 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from irrun.engines.extents import checked
+from irrun.engines.grid import is_of_codes
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
 
@@ -68,9 +69,14 @@ def is_weight(array: Array) -> bool:
 
 
 def _has_weights(work: Work) -> bool:
-    """Whether an input of the op itself is a constant whose values its signature leaves out."""
+    """Whether a constant whose values its signature leaves out comes into what is made of a work.
+
+    Those are inputs of the op itself and parameters of posts, and where sums of codes are scaled all operands.
+    """
+    looked_at = {*range(len(work.own)), *(number for post in work.posts for number in post.parameters)}
+    operands = work.inputs if is_of_codes(work) else [work.inputs[number] for number in looked_at]
     return work.compressed or any(
-        operand is not None and operand.value is not None and not _is_small(operand) for operand in work.own
+        operand is not None and operand.value is not None and not _is_small(operand) for operand in operands
     )
 
 

@@ -172,6 +172,19 @@ def test_long_lines_keep_their_digits() -> None:
     np.testing.assert_allclose(computed(compiled, work, [data, np.array([1])])[0], exact, rtol=1e-5, atol=1e-6)
 
 
+@pytest.mark.parametrize("axes", [[0, 1, 2], [1, 2]])
+@pytest.mark.parametrize("mean", [3e5, 1e7])
+def test_means_far_from_zero(axes: list[int], mean: float) -> None:
+    data = (mean + numbers(2, 4, 64, 16).astype(np.float64)).astype(np.float32)
+    attrs = MVN | {"eps": 1e-6}
+    work, compiled = made("MVN-6", attrs, [data, np.array(axes)], constant=(1,))
+    assert compiled is not None
+    wide = data.astype(np.float64)
+    spread = np.sqrt(wide.var(tuple(axes), keepdims=True) + 1e-6)
+    exact = (wide - wide.mean(tuple(axes), keepdims=True)) / spread
+    np.testing.assert_allclose(computed(compiled, work, [data, np.array(axes)])[0], exact, rtol=1e-2, atol=0.1)
+
+
 def test_what_is_left_to_others() -> None:
     data = numbers(2, 3, 4)
     assert made("SoftMax-8", {"axis": 1}, [data.astype(np.float64)])[1] is None

@@ -92,6 +92,8 @@ def test_integers_that_no_float_holds(name):
     assert check(name, [ends[:, None], ends])
     assert check(name, [rng.integers(-(2**63), 2**63 - 1, 3000), drawn(rng, 3000, "i8") | 1])
     assert check(name, [np.arange(-5, 5), np.int64(2**60 + 1)])
+    assert check(name, [np.full(9, -6004799503160663), np.int64(3002399751580331)])
+    assert check(name, [rng.integers(-(2**53) + 1, 2**53, 3000), rng.integers(2**51, 2**53, 3000)])
 
 
 @pytest.mark.parametrize("name", ["Mod-1", "FloorMod-1"])

@@ -94,7 +94,7 @@ def divide(
                 fits = (abs(quotient) < EXACT) & (abs(b) <= LARGEST)
                 result[place * size + i] = np.float32(np.copysign(rest, b if DOWN else a))
             else:
-                fits = (b != 0) & (abs(a) < DIGITS) & (abs(b) < DIGITS)
+                fits = (b != 0) & (abs(a) < DIGITS) & (abs(b) < DIGITS) & (abs(whole * b) < DIGITS)
                 result[place * size + i] = int(rest if REMAINDER else whole)
             wrong = wrong | (1 - fits)
     if wrong != 0:

@@ -159,6 +159,8 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
             np.multiply(mean, mean, mean)
             if np.greater(mean, total, far).any():
                 centre_again()
+                add_squares()
+                np.multiply(total, count, total)
             if outside:
                 np.sqrt(total, total)
                 np.add(total, offset, total)
