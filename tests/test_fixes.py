@@ -135,6 +135,59 @@ def test_what_changes_results_needs_unsafe(tmp_path):
     assert b'auto_pad="same_upper"' in fixed(text, tmp_path, unsafe=True)
 
 
+MISSPELT = [  # attributes that are needed, and where these stand
+    ("Result", "type", "TYPE"),
+    ("Convolution", "type", "Type"),
+    ("Parameter", "name", "Name"),
+    ("ReLU", "version", "Version"),
+    ("ReLU", "id", "ID"),
+    ("Const", "offset", "offst"),
+    ("Const", "element_type", "element_types"),
+]
+
+
+@pytest.mark.parametrize(("type", "name", "written"), MISSPELT)
+def test_a_misspelt_attribute_that_is_needed_is_renamed_and_keeps_its_value(type, name, written, tmp_path):
+    lines = SAMPLE.read_bytes().decode().split("\n")
+    first = next(number for number, line in enumerate(lines) if f'type="{type}"' in line)
+    number = next(number for number in range(first, len(lines)) if f" {name}=" in lines[number])
+    lines[number] = (
+        lines[number].replace(f" {name}=", f" {written}=", 1).replace(f"<layer {name}=", f"<layer {written}=")
+    )
+    path = tmp_path / "model.xml"
+    path.write_bytes("\n".join(lines).encode())
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    (found,) = with_fixes(irrun.validate(path)).diagnostics
+    assert (found.line, found.column) == (number + 1, lines[number].index(f" {written}=") + 2)
+    assert [fix.title for fix in found.fixes] == [f"rename `{written}` to `{name}`"]
+    assert fixed(path.read_bytes(), tmp_path) == SAMPLE.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (b' to-layer="', b' to_layer="'),
+        (b'<port id="', b'<port Id="'),
+        (b' internal_layer_id="', b' internal_layer_ids="'),
+        (b' external_port_id="', b' external_port="'),
+    ],
+)
+def test_a_misspelt_end_is_renamed_and_keeps_its_value(right, wrong, tmp_path):
+    path, sound = looped(tmp_path)
+    content = sound.replace(right, wrong, 1)
+    path.write_bytes(content)
+    assert [found.code for found in irrun.validate(path).diagnostics] == ["E201"]
+    assert mended(path, content).content == sound
+
+
+def test_what_may_be_misspelt_on_a_layer_is_not_deleted_safely(tmp_path):
+    text = SAMPLE.read_bytes()
+    for name in (b"output_name", b"Version", b"pads_begin"):
+        changed = text.replace(b'type="MaxPool"', b'type="MaxPool" %s="0,0"' % name, 1)
+        assert fixed(changed, tmp_path) == changed
+    assert fixed(text.replace(b'type="MaxPool"', b'type="MaxPool" colour="red"', 1), tmp_path) == text
+
+
 OTHER_NAMES = [  # of attributes that the op has; the last ones are required, so that without them there is an error
     ("MatMul", "opset1", {"transB": "true"}, "transpose_b"),
     ("MatMul", "opset1", {"adj_x": "true"}, "transpose_a"),

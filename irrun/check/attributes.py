@@ -17,7 +17,7 @@ from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT,
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
-from irrun.spelling import advice, close_matches
+from irrun.spelling import advice, close_matches, misspelt
 
 _CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
 _CACHE_SIZE = 10_000
@@ -278,7 +278,11 @@ def _lacking(op: Op, names: list[str]) -> str:
 
 def _misplaced(layer: Layer) -> dict[str, Element]:
     """Attributes that are not read, with the element that they stand on: the <layer>, or another <data>."""
-    own = {name: layer.element for name in layer.element.attributes if name not in OF_LAYER}
+    given = layer.element.attributes
+    own = {name: layer.element for name in given if name not in OF_LAYER}
+    meant = misspelt([name for name in OF_LAYER if name not in given], own, OF_LAYER)
+    if meant is not None:  # which is reported
+        del own[meant[1]]
     if layer.type == "Result":
         own.pop("output_names", None)
     for stray in layer.strays:

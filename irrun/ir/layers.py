@@ -234,7 +234,7 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
     for position, child in enumerate(members(element, "port", findings, layer.graph, layer), start):
         given = child.attributes
         known = PORT_ATTRIBUTES if output else INPUT_ATTRIBUTES
-        if not given.keys() <= known:
+        if not given.keys() <= known and "id" in given:
             report_attributes(child, known, findings, layer.graph, layer)
         if child.tag != "port":
             child.dims = [*child.findall("dim")]

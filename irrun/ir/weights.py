@@ -29,7 +29,7 @@ from irrun.records import NamedTuple
 from irrun.spec.attributes import MAX_RANK, WHOLE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.pending import Array as Array
-from irrun.spelling import blank_help
+from irrun.spelling import advice, blank_help, misspelt
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Layer
@@ -145,8 +145,7 @@ def read_blob(attributes: dict[str, str]) -> Blob:
         )
         raise WeightsError("E507", "a Const cannot have its value inline", "value", help)
     if not attributes.keys() >= _OF_BLOB:
-        missing = [name for name in _OF_BLOB if name not in attributes]
-        raise WeightsError("E505", f"the <data> of a Const has no {' and no '.join(f'`{name}`' for name in missing)}")
+        raise _lacking([name for name in _OF_BLOB if name not in attributes], attributes)
     element_type = attributes["element_type"]
     if element_type not in ELEMENT_TYPES or element_type == "dynamic":
         lower = element_type.strip().lower()
@@ -156,6 +155,16 @@ def read_blob(attributes: dict[str, str]) -> Blob:
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
     plain = plain and (attributes["offset"] + attributes["size"]).replace(" ", "").isdecimal()
     return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
+
+
+def _lacking(missing: list[str], attributes: dict[str, str]) -> WeightsError:
+    """The error of a Const without some of its attributes, at one that seems to be meant for one of these."""
+    message = f"the <data> of a Const has no {' and no '.join(f'`{name}`' for name in missing)}"
+    meant = misspelt(missing, attributes, _OF_BLOB)
+    if meant is not None:
+        return WeightsError("E505", message, meant[1], f"`{meant[1]}` is not read: {advice(*meant[::-1])}")
+    does = "`offset` and `size` say which bytes of the .bin are its data, `element_type` and `shape` what they are"
+    return WeightsError("E505", message, help=does)
 
 
 def _needed(element_type: str, count: int) -> int:

@@ -31,7 +31,9 @@ _DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930")
 def _identified(case: Case) -> Iterator[Fix]:
     """E201, E202, E204: what is at fault tells which kind of id it is."""
     tag = case.element.tag
-    if tag == "port":
+    if case.attribute is not None and case.diagnostic.code == "E201":
+        yield from words.misspelt_attribute(case)
+    elif tag == "port":
         yield from wiring.port_id(case)
     elif tag == "edge" and case.layer is None:
         yield from wiring.edge_end(case)

@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator
 
 from irrun.check.fixes.place import Case
-from irrun.check.fixes.words import element_type_of
+from irrun.check.fixes.words import element_type_of, misspelt_attribute
 from irrun.diagnostics import Fix
 from irrun.ir.graph import Layer
 from irrun.ir.text_edits import Edit
@@ -20,6 +20,9 @@ def constant(case: Case) -> Iterator[Fix]:
     """E503 to E508: one or more attributes of a Const, from what else is known of it."""
     layer = case.layer
     if layer is None or layer.data is None or "value" in layer.attributes:
+        return
+    if case.diagnostic.code == "E505" and case.attribute is not None:
+        yield from misspelt_attribute(case)
         return
     given, told = dict(layer.attributes), _told(layer)
     right = dict(given)

@@ -9,14 +9,17 @@ from typing import Any
 from irrun.check.fixes.place import Case
 from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Fix
+from irrun.ir.graph import OF_LAYER
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
-from irrun.spelling import close_matches
+from irrun.spelling import close_matches, misspelt
 
 _SPELT = re.compile(r"is spelt [`<](\w+)[`>]")
+
+_LACKED = re.compile(r"no `([\w-]+)`")
 
 _TRUTH = {"yes": "true", "on": "true", "y": "true", "t": "true", "no": "false", "off": "false", "n": "false"}
 _TRUTH |= {"f": "false", ".true.": "true", ".false.": "false", "1.0": "true", "0.0": "false"}
@@ -70,6 +73,14 @@ def unknown_op(case: Case) -> Iterator[Fix]:
         yield case.set("version", f"opset{nearest}", safe=len(versions) == 1)
     elif held:
         yield case.set("version", f"opset{held[0]}", safe=len(versions) == 1)
+
+
+def misspelt_attribute(case: Case) -> Iterator[Fix]:
+    """E201, E505: an attribute that seems to be meant for one that is missing gets its name, and keeps its value."""
+    lacked = _LACKED.findall(case.diagnostic.message)
+    meant = misspelt(lacked, [case.attribute or ""], lacked)
+    if meant is not None:
+        yield case.rename(meant[1], meant[0])
 
 
 def missing_attribute(case: Case) -> Iterator[Fix]:
@@ -186,7 +197,10 @@ def stray_data(case: Case) -> Iterator[Fix]:
 
 
 def stray_attribute(case: Case) -> Iterator[Fix]:
-    """W902: an attribute on <layer> goes; one of the op that is not given may belong on <data>."""
+    """W902: an attribute on <layer> goes; one of the op that is not given may belong on <data>.
+
+    A word that is near one which is read somewhere may be meant for that.
+    """
     name, layer, op = case.attribute, case.layer, _op(case)
     if name is None or layer is None:
         return
@@ -195,7 +209,10 @@ def stray_attribute(case: Case) -> Iterator[Fix]:
     if of_op and layer.data is not None:
         moved = with_attribute(layer.data, name, case.element.attributes[name])
         yield case.fix(f"move `{name}` to <data>", moved, edit, safe=False)
-    yield case.fix(f"delete `{name}`, which nothing reads", edit, safe=not of_op)
+    known = {*OF_LAYER, "output_names", *(op.attr_names if op is not None else ())}
+    strange = name not in known and not close_matches(name, known)
+    repeated = layer.attributes.get(name) == case.element.attributes[name]
+    yield case.fix(f"delete `{name}`, which nothing reads", edit, safe=repeated or strange)
 
 
 def misspelt_variable(case: Case) -> Iterator[Fix]:
