@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.declared import compare_declared
-from irrun.check.doubts import refuted
+from irrun.check.doubts import of_sound_inputs, refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
@@ -141,7 +141,11 @@ def validate(
 
         bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
     whole = chain(bodies, check_variables(inference), check_order(inference))
-    later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
+    later: Iterable[Diagnostic] = chain(
+        inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched)
+    )
+    if found.weights.doubtful:
+        later = of_sound_inputs(later, inference.nodes, found.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     problems += limited(found for found in later if found.code != "W946" or found.layer not in portless)
     if inference.contradicted:  # where it matters no more how these are spelt

@@ -154,7 +154,7 @@ def read_blob(attributes: dict[str, str]) -> Blob:
     shape, count, plain = _shape(attributes["shape"])
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
     plain = plain and (attributes["offset"] + attributes["size"]).replace(" ", "").isdecimal()
-    return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
+    return Blob(element_type, shape, offset, size, count, bytes_of(element_type, count), plain)
 
 
 def _lacking(missing: list[str], attributes: dict[str, str]) -> WeightsError:
@@ -167,7 +167,8 @@ def _lacking(missing: list[str], attributes: dict[str, str]) -> WeightsError:
     return WeightsError("E505", message, help=does)
 
 
-def _needed(element_type: str, count: int) -> int:
+def bytes_of(element_type: str, count: int) -> int:
+    """What so many elements take; of strings, the table in front of their text."""
     if element_type == "string":
         return 4 * (count + 2)
     if element_type in _GROUPS:
