@@ -87,7 +87,7 @@ def test_a_layer_that_fails_on_what_is_declared_is_where_another_one_begins(tmp_
     assert said(m.save(tmp_path)) == [("W931", "Parameter"), ("W931", "Reshape")]
 
 
-def test_a_constant_of_another_type_than_what_reads_it_is_reported_there(tmp_path):
+def test_a_constant_of_another_type_than_its_port_is_reported_where_nothing_can_be_computed_with_it(tmp_path):
     m = Model()
     x = m.parameter("x", "f32", (2,))
     m.result(m.layer("Add", [x, m.constant(np.float32([1, 2]))], [("f32", (2,))])[0])
@@ -95,7 +95,8 @@ def test_a_constant_of_another_type_than_what_reads_it_is_reported_there(tmp_pat
     text = path.read_text()
     const = text.index('type="Const"')
     path.write_text(text[:const] + text[const:].replace('element_type="f32"', 'element_type="i32"', 1))
-    assert said(path) == [("E303", "Add")]
+    assert said(path) == [("E511", "Const")]
+    assert mended(path, path.read_bytes()).content == text.encode()
 
 
 @pytest.mark.parametrize(
@@ -202,3 +203,58 @@ def test_a_variable_has_all_sizes_that_its_initial_value_may_have(given, declare
         assert errors == ["E304"]
     else:
         assert errors == []
+
+
+def converted(folder, type="f32", axis="1", declared=(1, 6)):
+    """Two inputs, joined, converted, and multiplied by a matrix of six rows."""
+    m = Model()
+    (x, y) = (m.parameter(name, "i32", (1, 3)) for name in "xy")
+    (joined,) = m.layer("Concat", [x, y], [("i32", declared)], axis=axis)
+    (z,) = m.layer("Convert", [joined], [("f32", declared)], destination_type=type)
+    (z,) = m.layer("ReLU", [z], [("f32", declared)])
+    weights = m.constant(np.zeros((6, 2), np.float32))
+    (z,) = m.layer("MatMul", [z, weights], [("f32", (1, 2))], transpose_a="false", transpose_b="false")
+    m.result(z)
+    return m.save(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "layer", "says"),
+    [
+        ({"type": "i32"}, "Convert", "output 0 is declared as f32, but is i32"),
+        ({"axis": "0"}, "Concat", "output 0 is declared as [1, 6], but is [2, 3]"),
+    ],
+)
+def test_what_fails_for_an_output_that_is_not_as_declared_is_one_error_there(change, layer, says, tmp_path):
+    path = converted(tmp_path, **change)
+    (found,) = irrun.validate(path).errors
+    assert (found.code, found.layer.type) == ("E310", layer)
+    assert found.message == f"{says}, with which layer 6 `MatMul_6` (MatMul) cannot be computed"
+    assert found.notes[0].message.startswith("layer 6 `MatMul_6` (MatMul): ")
+    assert not irrun.validate(path).warnings
+    with pytest.raises(irrun.IRError):
+        irrun.GraphExecutor(path)
+
+
+def test_what_fails_though_all_is_as_declared_is_told_where_it_fails(tmp_path):
+    path = converted(tmp_path, axis="0", declared=(2, 3))
+    assert said(path) == [("E401", "MatMul")]
+
+
+def test_what_is_declared_otherwise_is_not_blamed_for_what_fails_without_it_too(tmp_path):
+    path = converted(tmp_path, axis="0", declared=(2, 4))
+    assert said(path)[-1] == ("E401", "MatMul")
+    assert ("W931", "Concat") in said(path)
+
+
+def test_an_element_type_that_is_not_as_declared_is_restored_if_that_is_asked_for(tmp_path):
+    sound = converted(tmp_path).read_bytes()
+    path = converted(tmp_path, type="i32")
+    assert mended(path, path.read_bytes()).content == path.read_bytes()
+    assert mended(path, path.read_bytes(), unsafe=True).content == sound
+
+
+def test_an_error_that_may_be_ignored_is_told_where_it_is_ignored(tmp_path):
+    path = converted(tmp_path, type="i32")
+    found = irrun.validate(path, ignore=["E303"]).diagnostics
+    assert ("E303", "MatMul", True) in [(each.code, each.layer.type, each.ignored) for each in found]

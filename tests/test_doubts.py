@@ -78,7 +78,7 @@ def test_a_harmless_doubt_is_not_blamed_for_what_is_wrong_behind_it(tmp_path):
     path.write_text(path.read_text().replace('shape="1,4" offset="48" size="16"', 'shape="1,3" offset="48" size="12"'))
     codes = told(path)
     assert ("W905", 5) in codes
-    assert ("E401", 13) in codes
+    assert ("E511", 11) in codes
 
 
 def test_a_place_among_bytes_of_others_is_an_error_where_it_makes_one(tmp_path):

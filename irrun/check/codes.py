@@ -371,6 +371,17 @@ CODES: dict[str, Code] = {
         "hear of it. What the layer gives is taken as unknown, so that the rest of the model is checked all the same.",
         ("a rule that divides by an attribute that may be 0", "a rule that requires it to be above 0 first"),
     ),
+    "E310": Code(
+        "layer that gives what its readers cannot take, and not what it declares",
+        "A layer gives a tensor of another type or shape than its port declares, and a layer that reads it, or what is "
+        "made of it, cannot be computed with that, but could if it were as declared. So the mistake is likely not in "
+        "the layer that OpenVINO names when it refuses the model, but here: in an attribute, or in what this layer "
+        "reads. The note says what breaks.",
+        (
+            '<layer type="Convert" ...><data destination_type="i32"/> whose port is FP32, before a Convolution',
+            '<data destination_type="f32"/>',
+        ),
+    ),
     "E401": Code(
         "broken constraint",
         "The layer breaks a rule of its operation's specification that goes beyond types and shapes of single "
@@ -449,7 +460,7 @@ CODES: dict[str, Code] = {
     "E511": Code(
         "Const that cannot be what its shape and type say",
         "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), "
-        "or are also those of another one, or its port declares as many elements in another shape, and with what they "
+        "or are also those of another one, or its port declares another shape or element type, and with what they "
         "say something that depends on it cannot be computed. "
         "One of the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
         (

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
+from irrun.check.origins import as_declared, contradicts
 from irrun.check.rewiring import Contradiction, said_of_inputs
-from irrun.diagnostics import Diagnostic, LayerName, Note
+from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
-from irrun.spec.dims import Shape, fresh, incompatible
 from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
 
@@ -30,7 +30,6 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     odd: list[Contradiction] = []
     mistaken, blamed = inference.mistaken, inference.blamed
     doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
-    refused = {found.layer for found in inference.diagnostics if found.code == "E303"}
     for node in inference.nodes.values():
         layer = node.layer
         if layer in doubtful:  # whose cause is reported
@@ -61,7 +60,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
         other: list[tuple[Port, Tensor, Diagnostic]] = []
         for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
-            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference, refused)):
+            if port.precision != tensor.type:
                 code = "W932" if value.consumers or not value.index else "I902"
                 for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
                     other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
@@ -137,7 +136,7 @@ def _origin(
     for index, source in enumerate(layer.inputs):
         port = wanted.get(index, source.port if source in others else None) if source is not None else None
         known = None if source is None else inference.tensor(source)
-        inputs.append(known if port is None or known is None else _as_declared(known, port))
+        inputs.append(known if port is None or known is None else as_declared(known, port))
     try:
         outputs = node.op.infer(inputs, node.attrs).outputs
     except Violation:
@@ -149,22 +148,11 @@ def _origin(
     return (others[changed[0]] if changed else layer) if follows else None
 
 
-def _as_declared(known: Tensor, port: Port) -> Tensor:
-    """What is known of a tensor where it is as a port declares."""
-    shape = tuple(fresh() if size == -1 else size for size in port.dims) if port.dims else known.shape
-    return Tensor(port.precision or known.type, shape)
-
-
 def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:
     cause = f"layer {origin}" if origin.label != diagnostic.layer else "what the layer reads"
     message = f"{diagnostic.message}, which follows from {cause}"
     note = Note("there it begins that ports and layers contradict", origin.span)
     return Diagnostic("I903", message, diagnostic.span, diagnostic.layer, notes=(note,))
-
-
-def _is_refused(value: Value, inference: Inference, refused: Container[LayerName | None]) -> bool:
-    """Whether a layer that reads a value is `refused` for types: that of the value, which the port does not have."""
-    return any(layer.label in refused for layer, _ in value.consumers if layer not in inference.nodes)
 
 
 def _compare_types(
@@ -181,11 +169,3 @@ def _other_shape(node: InferredLayer, port: Port, tensor: Tensor, where: str) ->
     declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
     message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
     return Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
-
-
-def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
-    """Whether no tensor could have both the declared sizes, of which -1 is any, and the inferred ones."""
-    declared: Shape = dims
-    if tensor.shape is not None and -1 in dims and len(dims) == len(tensor.shape):
-        declared = tuple(known if size == -1 else size for size, known in zip(dims, tensor.shape, strict=True))
-    return incompatible(declared, tensor.shape)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
@@ -57,16 +56,6 @@ def _reaches_far(constant: Layer, weights: Weights) -> bool:
     return shapes or contradicts_port(constant, blob)
 
 
-def misshapen_inputs(layer: Layer, weights: Weights) -> Iterator[tuple[int, Layer]]:
-    """The constants that a layer reads whose ports declare as many elements, but other sizes, and where it does so."""
-    for number, value in enumerate(layer.inputs):
-        if value is None or value.layer.type != "Const" or (blob := weights.checked(value.layer)) is None:
-            continue
-        dims = value.port.dims
-        if dims and dims != blob.shape and math.prod(dims) == math.prod(blob.shape):
-            yield number, value.layer
-
-
 def followers(layers: Iterable[Layer], constants: Collection[Layer]) -> set[Layer]:
     """Constants and all that depends on them, of layers that come behind those which they read."""
     found: set[Layer] = set()
@@ -118,9 +107,17 @@ def _at_other(doubt: Diagnostic, at: Layer, other: Layer) -> Diagnostic:
 
 
 def _contradiction(constant: Layer) -> Diagnostic:
-    port = constant.outputs[0].port
-    message = f"the shape is [{constant.attributes['shape']}], but the port declares {list(port.dims)}"
-    return Diagnostic(DOUBTS[0], message, attribute_span(constant.data or constant.element, "shape"), constant.label)
+    """What is said of a constant that is as large as its port declares, or is not doubted for its size otherwise."""
+    port, data = constant.outputs[0].port, constant.data or constant.element
+    type = constant.attributes["element_type"]
+    if port.precision not in (None, type):
+        message, name = f"the element type is {type}, but the port declares {port.precision}", "element_type"
+    else:
+        message, name = (
+            f"the shape is [{constant.attributes['shape']}], but the port declares {list(port.dims)}",
+            "shape",
+        )
+    return Diagnostic(DOUBTS[0], message, attribute_span(data, name), constant.label)
 
 
 def _as_error(doubt: Diagnostic, found: Diagnostic) -> Diagnostic:

@@ -15,6 +15,7 @@ from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
+from irrun.check.origins import told_at_causes
 from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
@@ -134,15 +135,18 @@ def validate(
         found = read_model
     inference = infer(found.graph, found.weights, given_tensors(found, shapes or {}), ignore=ignorable(ignore))
     problems = refuted(problems, inference.refuted, found.weights)
-    declared = compare_declared(inference, sizes=not shapes)
     bodies: list[Diagnostic] = []
     if len(inference.visited) > 1:
         from irrun.check.iterations import check_bodies  # most models have none
 
         bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
+    declared = [*compare_declared(inference, sizes=not shapes)]  # which asks what is said of bodies
     whole = chain(bodies, check_variables(inference), check_order(inference))
     later: Iterable[Diagnostic] = chain(
-        inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched)
+        told_at_causes(inference.diagnostics, declared, inference),
+        whole,
+        mixed_types(inference),
+        search_weights(found, searched),
     )
     if found.weights.doubtful:
         later = of_sound_inputs(later, inference.nodes, found.weights.doubtful)

@@ -94,6 +94,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "E305": words.suspected_attribute,
     "E306": words.missing_attribute,
     "E307": words.unreadable_value,
+    "E310": words.as_declared,
     "E401": words.suspected_attribute,
     "E503": constants.constant,
     "E504": constants.constant,

@@ -69,15 +69,17 @@ def excess(case: Case) -> Iterator[Fix]:
 
 
 def doubted(case: Case) -> Iterator[Fix]:
-    """E511: what W905 or W909 would have, of which it takes the place; else the shape that the port declares."""
+    """E511: what W905 or W909 would have, of which it takes the place; else what the port declares."""
     layer = case.layer
     blob = case.model.weights.checked(layer) if layer else None
     if case.attribute == "offset":
         yield from overlap(case)
     elif blob is not None and blob.size > blob.needed:
         yield from excess(case)
-    elif layer is not None and "shape" in (told := _told(layer)):
-        yield _written(case, layer, {"shape": told["shape"]}, safe=False)
+    elif layer is not None and case.attribute in (told := _told(layer)):
+        # of shapes the port may have that of a reshape; nothing gives another type by the way
+        as_large = case.attribute == "element_type" and blob is not None and disproved_by_port(layer, blob) is not None
+        yield _written(case, layer, {case.attribute: told[case.attribute]}, safe=as_large)
 
 
 def overlap(case: Case) -> Iterator[Fix]:

@@ -101,6 +101,17 @@ def missing_attribute(case: Case) -> Iterator[Fix]:
                 yield case.set(attr.name, value, element=layer.data)
 
 
+def as_declared(case: Case) -> Iterator[Fix]:
+    """E310: the attribute that says otherwise than the port what type or shape the output has."""
+    layer, op = case.layer, _op(case)
+    if layer is None or layer.data is None or op is None:
+        return
+    for attr in op.attrs:
+        given, declared = layer.attributes.get(attr.name), _declared(case, attr)
+        if given is not None and declared is not None and given.replace(" ", "") != declared:
+            yield case.set(attr.name, declared, element=layer.data, safe=False)
+
+
 def _declared(case: Case, attr: Attr) -> str | None:
     """What the output ports say that an attribute must be: of element types, and of the shapes of inputs."""
     layer = case.layer
