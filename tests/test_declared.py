@@ -64,7 +64,10 @@ def test_an_info_names_the_layer_where_it_begins(tmp_path):
 def test_a_fix_declares_what_follows_too(type, tmp_path):
     path = written(tmp_path, shape="2,3,8,8")
     path.write_text(path.read_text().replace('element_type="f32"', f'element_type="{type}"'))
+    before = path.read_bytes()
     command("validate", path, "--fix")
+    assert path.read_bytes() == before
+    command("validate", path, "--fix", "--unsafe")
     assert said(path) == []
 
 

@@ -135,6 +135,27 @@ def test_what_changes_results_needs_unsafe(tmp_path):
     assert b'auto_pad="same_upper"' in fixed(text, tmp_path, unsafe=True)
 
 
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        (b'dilations="1, 1"', b'dilations="2, 2"'),
+        (b'strides="2, 2"', b'strides="1, 1"'),
+        (b'kernel="2, 2"', b'kernel="3, 3"'),
+        (b'pads_begin="1, 1"', b'pads_begin="0, 0"'),
+    ],
+)
+def test_ports_that_others_confirm_are_not_declared_anew_safely(old, new, tmp_path):
+    """What one attribute has changed all ports behind it disprove: it is the attribute that is wrong."""
+    text = SAMPLE.read_bytes()
+    assert old in text
+    changed = text.replace(old, new, 1)
+    path = tmp_path / "model.xml"
+    path.write_bytes(changed)
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    assert irrun.validate(path).diagnostics
+    assert fixed(changed, tmp_path) == changed
+
+
 MISSPELT = [  # attributes that are needed, and where these stand
     ("Result", "type", "TYPE"),
     ("Convolution", "type", "Type"),
