@@ -1,6 +1,7 @@
 """Shapes that ports declare and layers do not have: where it begins is a warning, what follows from it are infos."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import openvino as ov
@@ -261,3 +262,22 @@ def test_an_error_that_may_be_ignored_is_told_where_it_is_ignored(tmp_path):
     path = converted(tmp_path, type="i32")
     found = irrun.validate(path, ignore=["E303"]).diagnostics
     assert ("E303", "MatMul", True) in [(each.code, each.layer.type, each.ignored) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "says"),
+    [
+        ('pads_begin="1, 1" ', 'write pads_begin="1,1", with which the output is as declared'),
+        ('dilations="1, 1" ', None),
+        ('strides="1, 1" ', None),
+    ],
+)
+def test_a_value_that_was_taken_is_not_advised_where_the_port_disproves_it(old, says, tmp_path):
+    sample = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
+    path = tmp_path / "model.xml"
+    path.write_text(sample.read_text().replace(old, "", 1))
+    path.with_suffix(".bin").write_bytes(sample.with_suffix(".bin").read_bytes())
+    found = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert [each.code for each in found] == ["W950"]
+    assert (found[0].help == says) is (says is not None)
+    assert ("does not give what the output port declares" in found[0].message) is (says is not None)

@@ -218,16 +218,16 @@ def _assumed(attr: Attr, layer: Layer) -> Any:
 
 def _taken(op: Op, layer: Layer, attr: Attr, value: Any) -> Diagnostic:
     """The warning of a required attribute for which OpenVINO takes a value of its own."""
-    text = _as_written(value)
+    text = as_written(value)
     message = f"{_lacking(op, [attr.name])}; OpenVINO takes `{text}`, and so does irrun"
     span = layer.data.span if layer.data else layer.span
     return Diagnostic("W950", message, span, layer.label, f'write {attr.name}="{text}"; see {source_page(op)}')
 
 
-def _as_written(value: Any) -> str:
+def as_written(value: Any) -> str:
     """A value as a file has it."""
     if isinstance(value, tuple):
-        return ",".join(map(_as_written, value))
+        return ",".join(map(as_written, value))
     return str(value).lower() if isinstance(value, bool) else str(value)
 
 
@@ -265,7 +265,7 @@ def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, Diagnosti
     try:
         attr.check(value, text)
     except ValueError as error:
-        help = f"`{name}` is {_as_written(means)}, so nothing reads it; see {source_page(op)}"
+        help = f"`{name}` is {as_written(means)}, so nothing reads it; see {source_page(op)}"
         return value, _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
     return None
 

@@ -8,6 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from irrun.check.assumed import against_ports
 from irrun.check.declared import compare_declared
 from irrun.check.doubts import of_sound_inputs, refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
@@ -141,9 +142,10 @@ def validate(
 
         bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
     declared = [*compare_declared(inference, sizes=not shapes)]  # which asks what is said of bodies
+    inferred = told_at_causes(inference.diagnostics, declared, inference)
     whole = chain(bodies, check_variables(inference), check_order(inference))
     later: Iterable[Diagnostic] = chain(
-        told_at_causes(inference.diagnostics, declared, inference),
+        inferred if shapes else against_ports(inferred, inference),
         whole,
         mixed_types(inference),
         search_weights(found, searched),
