@@ -10,8 +10,8 @@ from irrun.check.attributes import as_written
 from irrun.check.infer import Inference, InferredLayer
 from irrun.check.origins import fits
 from irrun.diagnostics import Diagnostic, Span
+from irrun.interruption import hand_on
 from irrun.spec.attributes import BOOL, INT, INTS, Attr
-from irrun.spec.op import Violation
 
 _MOST = 8
 """The largest number that is tried in place of the one that was taken."""
@@ -45,7 +45,9 @@ def _only_missing(node: InferredLayer) -> Attr | None:
 def _disproved(taken: Diagnostic, node: InferredLayer, attr: Attr, inference: Inference) -> Diagnostic:
     """The warning of a value that was taken, with which the output is not as declared."""
     right = [
-        value for value in _others(node, attr) if _gives_declared(node, node.attrs | {attr.keyword: value}, inference)
+        value
+        for value in _others(node, attr)
+        if _is_allowed(attr, value) and _gives_declared(node, node.attrs | {attr.keyword: value}, inference)
     ]
     message = f"{taken.message}, which does not give what the output port declares"
     help = f"the file may have had another value of `{attr.name}`; the port was written by who knew it"
@@ -68,10 +70,19 @@ def _others(node: InferredLayer, attr: Attr) -> Iterator[Any]:
         yield from (word for word in attr.kind.words if word != taken)
 
 
+def _is_allowed(attr: Attr, value: Any) -> bool:
+    try:
+        attr.parse(as_written(value))
+    except ValueError:
+        return False
+    return True
+
+
 def _gives_declared(node: InferredLayer, attrs: dict[str, Any], inference: Inference) -> bool:
     inputs = [None if value is None else inference.tensor(value) for value in node.layer.inputs]
     try:
         outputs = node.op.infer(inputs, attrs).outputs
-    except Violation:
+    except Exception as error:  # a rule is broken, or fails itself
+        hand_on(error)
         return False
     return all(fits(value.port, tensor) for value, tensor in zip(node.layer.outputs, outputs, strict=False))

@@ -295,6 +295,12 @@ CODES: dict[str, Code] = {
         "right it is W907, as irrun does not take them: build them into the model.",
         ('<channel id="3"> of an input with 3 channels', '<channel id="2">'),
     ),
+    "E225": Code(
+        "output that is lost",
+        "The layer has `output_names`, as a Result has that ends the graph in an output of these names, and it has no "
+        "outputs of its own, but another type. OpenVINO does not build it: the model has one output less.",
+        ('<layer ... type="ReLU" output_names="probs">', '<layer ... type="Result" output_names="probs">'),
+    ),
     "E301": Code(
         "unknown operation",
         "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "

@@ -8,9 +8,10 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from irrun.diagnostics import Diagnostic, Note
+from irrun.interruption import hand_on
 from irrun.ir.graph import Layer, Port, Value
 from irrun.spec.dims import Shape, fresh, incompatible
-from irrun.spec.op import Op, Tensor, Violation
+from irrun.spec.op import Op, Tensor
 
 if TYPE_CHECKING:
     from irrun.check.infer import Inference
@@ -74,7 +75,8 @@ def _outputs(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
         inputs.append(known if value is None or fits(value.port, known) else as_declared(known, value.port))
     try:
         return op.infer(inputs, attrs).outputs
-    except Violation:
+    except Exception as error:  # a rule is broken, or fails itself
+        hand_on(error)
         return None
 
 

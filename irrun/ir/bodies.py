@@ -6,10 +6,11 @@ from __future__ import annotations
 from itertools import islice, takewhile
 
 from irrun.diagnostics import Note
-from irrun.ir.findings import Findings
+from irrun.ir.findings import Findings, whole_number
 from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap
 from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
+from irrun.spec.registry import registry
 from irrun.spelling import close_matches
 
 MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
@@ -182,17 +183,28 @@ def _inside(
     if id is None:
         return None
     found = inner.get(id)
-    if found is None:
+    if found is None and id in _named_by_edges(inner):  # which is reported
+        layer.broken = True
+    elif found is None:
         ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
         help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else None
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
     elif found and found.type != type:
-        if found.type:  # a missing one is reported
+        layer.broken = True
+        if registry().versions(found.type):  # a missing or unknown one is reported
             notes = (Note("this layer", found.span),)
             message = f"layer {found} of the body is not a {type}"
             findings.add(code, message, element, name, layer=layer, notes=notes)
         return None
     return found
+
+
+def _named_by_edges(inner: dict[int, Layer]) -> set[int | None]:
+    """The ids of layers that the edges of a body name."""
+    graph = next((layer.graph for layer in inner.values()), None)
+    edges = graph.element.find("edges") if graph is not None else None
+    found = edges.children if edges is not None else ()
+    return {whole_number(edge.attributes.get(end, "")) for edge in found for end in ("from-layer", "to-layer")}
 
 
 def _check_inputs(layer: Layer, body: LayerBody, findings: Findings) -> None:

@@ -95,6 +95,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "E219": words.misspelt_variable,
     "E220": wiring.misspelt_element,
     "E221": words.respelled_type,
+    "E225": words.lost_output,
     "E301": words.unknown_op,
     "E302": ports.spare_output,
     "E303": words.suspected_attribute,

@@ -50,6 +50,11 @@ def respelled_type(case: Case) -> Iterator[Fix]:
         yield case.set("type", right)
 
 
+def lost_output(case: Case) -> Iterator[Fix]:
+    """E225: the type of what ends a graph."""
+    yield case.set("type", "Result")
+
+
 def unknown_op(case: Case) -> Iterator[Fix]:
     """E301: another type, or an operation set that has it."""
     known = registry()
@@ -246,9 +251,10 @@ def unreadable_value(case: Case) -> Iterator[Fix]:
     if attr is None:
         return
     text = case.element.attributes[attr.name]
+    declared = _declared(case, attr)
     for meant, safe in _meant(attr, text):
         if _readable(attr, meant):
-            yield case.set(attr.name, meant, safe=safe)
+            yield case.set(attr.name, meant, safe=safe and (attr.kind is not ELEMENT_TYPE or declared in (None, meant)))
             return
     if attr.default is not REQUIRED:
         edit = case.without_attribute(case.element, attr.name)
