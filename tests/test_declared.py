@@ -273,11 +273,66 @@ def test_an_error_that_may_be_ignored_is_told_where_it_is_ignored(tmp_path):
     ],
 )
 def test_a_value_that_was_taken_is_not_advised_where_the_port_disproves_it(old, says, tmp_path):
-    sample = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
-    path = tmp_path / "model.xml"
-    path.write_text(sample.read_text().replace(old, "", 1))
-    path.with_suffix(".bin").write_bytes(sample.with_suffix(".bin").read_bytes())
+    path = sample(tmp_path, old, "")
     found = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
     assert [each.code for each in found] == ["W950"]
     assert (found[0].help == says) is (says is not None)
     assert ("does not give what the output port declares" in found[0].message) is (says is not None)
+
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
+
+
+def sample(folder, old, new):
+    path = folder / "model.xml"
+    text = SAMPLE.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('type="Convolution"', 'type="ReLU"', "E302"),
+        ('type="Convolution"', 'type="MatMul"', "E401"),
+        ('type="MaxPool" version="opset1"', 'type="Elu" version="opset1"', "E306"),
+    ],
+)
+def test_a_type_that_knows_none_of_the_attributes_is_one_diagnostic(old, new, code, tmp_path):
+    path = sample(tmp_path, old, new)
+    (found,) = irrun.validate(path).errors
+    assert not irrun.validate(path).warnings
+    assert found.code == code
+    text = " ".join([found.help, *(note.message for note in found.notes)])
+    assert "has none of the attributes `strides`" in text
+    assert old.split('"')[1] in text
+
+
+def test_a_type_that_knows_none_of_the_attributes_is_a_warning_where_it_can_be_computed(tmp_path):
+    path = sample(tmp_path, 'type="MaxPool" version="opset1"', 'type="ReLU" version="opset1"')
+    codes = [(each.code, each.layer.type) for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert codes == [("W930", "ReLU"), ("W931", "ReLU")]
+
+
+def branched(folder, start):
+    """Two branches, of which one is pooled, and their sum; the second edge to that begins at layer `start`."""
+    m = Model()
+    x = m.parameter("x", "f32", (1, 3, 8, 8))
+    (y,) = m.layer("ReLU", [x], [("f32", (1, 3, 8, 8))])
+    (z,) = m.layer("ReduceMax", [y, m.constant(np.array([2, 3]))], [("f32", (1, 3))], keep_dims="false")
+    (w,) = m.layer("Unsqueeze", [z, m.constant(np.array([2]))], [("f32", (1, 3, 1))])
+    (v,) = m.layer("MatMul", [w, m.constant(np.zeros((1, 5), np.float32))], [("f32", (1, 3, 5))])
+    m.result(v)
+    path = m.save(folder)
+    path.write_text(path.read_text().replace(f'from-layer="{w[0]}" from-port="2"', start))
+    return path
+
+
+@pytest.mark.parametrize("start", ['from-layer="1" from-port="1"', 'from-layer="3" from-port="2"'])
+def test_an_edge_that_begins_elsewhere_is_one_diagnostic(start, tmp_path):
+    path = branched(tmp_path, start)
+    (found,) = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert found.layer.type == "MatMul"
+    assert any("layer 5 `Unsqueeze_5`" in text for text in [found.help, *(note.message for note in found.notes)])

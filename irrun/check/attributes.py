@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
 from irrun.check.synonyms import synonyms
-from irrun.diagnostics import Diagnostic, Span
+from irrun.diagnostics import Diagnostic, Note, Span
 from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import NamedTuple
@@ -24,6 +25,12 @@ _CACHE_SIZE = 10_000
 
 FOREIGN = {"PrimitivesPriority", "alt_width", "originalLayersNames"}
 """Left on `<data>` by old tools for the benefit of plugins; they mean nothing to an op."""
+
+_FOREIGN = 3
+"""Attributes of a layer, none of which its op has, that tell that it may be of another type."""
+
+_NAMED = 4
+"""Types and attributes that such a message names."""
 
 MAX_UNKNOWN = 50
 """Attributes of one layer that nothing reads and that are reported."""
@@ -67,6 +74,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
     unknown = _unknown(op, layer, [name for name in strange if name not in left], missing) if strange else {}
+    foreign = _foreign(op, layer, unknown)
+    unknown = unknown if foreign is None else {}
     for typo, close in list(unknown.items()):
         if close in missing:
             del unknown[typo]
@@ -79,10 +88,13 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     strayed = [name for name in missing if name in misplaced]
     if missing:
         readable = False
-        problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+        lacked = _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+        problems += lacked if foreign is None else (_with_note(found, foreign) for found in lacked)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
     problems += ignored + unread + [_left(op, layer, name) for name in left]
+    if foreign is not None and not missing:
+        problems.append(foreign)
     if not readable:
         return Attributes(None, problems)
     if not problems:
@@ -91,6 +103,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
                 _CACHE.clear()
             _CACHE[key] = values
         return Attributes(values, problems)
+    if foreign is not None:
+        return Attributes(values, problems, foreign)
     typos = [found for found, close in zip(unread, unknown.values(), strict=True) if close]
     return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
 
@@ -152,6 +166,25 @@ def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[
 def _strange(op: Op, layer: Layer) -> list[str]:
     """The attributes that the op does not have."""
     return [name for name in layer.attributes if name not in op.attr_names and name not in FOREIGN][:MAX_UNKNOWN]
+
+
+def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic | None:
+    """The warning of a layer of which the op knows not one of several attributes: it may have had another type."""
+    names = [*unknown]
+    if len(names) < _FOREIGN or any(unknown.values()) or op.attr_names & layer.attributes.keys():
+        return None
+    known = registry()
+    having = [each.type for each in known.ops.values() if each.attr_names.issuperset(names)]
+    types = [*dict.fromkeys(having)]
+    meant = f"{', '.join(types[:_NAMED])} {'has' if len(types) == 1 else 'have'} them all; " if types else ""
+    listed = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    message = f"{op.name} has none of the attributes {listed} of this layer; they are ignored"
+    help = f"{meant}is the type wrong?"
+    return Diagnostic("W930", message, attribute_span(layer.element, "type"), layer.label, help)
+
+
+def _with_note(found: Diagnostic, other: Diagnostic) -> Diagnostic:
+    return replace(found, notes=(*found.notes, Note(f"{other.message}: {other.help}", other.span)))
 
 
 def _unknown(op: Op, layer: Layer, strange: Sequence[str], missing: Sequence[str]) -> dict[str, str | None]:

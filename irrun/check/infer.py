@@ -210,14 +210,16 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         help = "that is a mistake in the op's module, not in the model"
         inference.report(Diagnostic("E309", message, layer.span, layer.label, help))
         return None
-    if suspect is not None:
+    beyond = len(inferred.outputs) < len(layer.outputs)
+    if suspect is not None and not (beyond and suspect.span == attribute_span(layer.element, "type")):
         inference.report(suspect)
+        suspect = None
     for each in inferred.tolerated:
         if not _of_missing(each.violation, op, layer):
             found = _tolerated(each, op, layer, inputs)
             failure = None if "E401" in inference.ignore else _as_declared(each.violation, layer, inference)
             inference.report(found if failure is None else _unreadable(found, failure))
-    _count_outputs(layer, op, inferred, inference)
+    _count_outputs(layer, op, inferred, inference, suspect)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
@@ -268,13 +270,16 @@ def _refused(
     return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
 
 
-def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference) -> None:
-    """Report a layer that declares more or fewer outputs than it has."""
+def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference, suspect: Diagnostic | None) -> None:
+    """Report a layer that declares more or fewer outputs than it has; a `suspect` type may be why it has more."""
     if op.outputs and op.outputs[-1].variadic and not inferred.complete:  # how many there are, only a run tells
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
-        inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
+        help = f"delete the last ports, or is another type meant? see {source_page(op)}"
+        notes = () if suspect is None else (Note(f"{suspect.message}: {suspect.help}", suspect.span),)
+        span = layer.outputs[-1].port.element.span
+        inference.report(Diagnostic("E302", message, span, layer.label, help, notes))
     elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
         inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
 

@@ -17,6 +17,7 @@ from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
 from irrun.check.origins import told_at_causes
+from irrun.check.rewiring import told_at_readers
 from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
@@ -142,7 +143,9 @@ def validate(
 
         bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
     declared = [*compare_declared(inference, sizes=not shapes)]  # which asks what is said of bodies
-    inferred = told_at_causes(inference.diagnostics, declared, inference)
+    inferred = [*told_at_causes(inference.diagnostics, declared, inference)]
+    dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, found.graph)
+    problems = [each for each in problems if each.code != "W904" or each.layer not in dead]
     whole = chain(bodies, check_variables(inference), check_order(inference))
     later: Iterable[Diagnostic] = chain(
         inferred if shapes else against_ports(inferred, inference),

@@ -87,11 +87,12 @@ def dimension(case: Case) -> Iterator[Fix]:
 
 
 def spare_output(case: Case) -> Iterator[Fix]:
-    """E302: an output port that the op does not have, and that nobody reads."""
+    """E302: an output port that the op does not have, and that nobody reads; it may have had another type."""
     layer = case.layer
     value = _value(case)
     if layer is not None and value is not None and value is layer.outputs[-1] and not value.consumers:
-        yield case.fix(f"delete output port {value.port.id}, which nobody reads", case.without(value.port.element))
+        title, edit = f"delete output port {value.port.id}, which nobody reads", case.without(value.port.element)
+        yield case.fix(title, edit, safe=not case.diagnostic.notes)
 
 
 def _readers(case: Case) -> list[Port]:

@@ -133,7 +133,7 @@ def _declared(case: Case, attr: Attr) -> str | None:
 def unread_attribute(case: Case) -> Iterator[Fix]:
     """W930: nobody reads it, but somebody may have meant it; the one that it is meant for would change results."""
     op = _op(case)
-    if op is None or case.attribute is None:
+    if op is None or case.attribute is None or (case.layer is not None and case.element is case.layer.element):
         return
     yield from _renamed(case, op, safe=False)
     edit = case.without_attribute(case.element, case.attribute)
