@@ -340,6 +340,10 @@ COLLISIONS = [
         ("a", "`a` would be the name of this input, but is one of what layer 1 `exp`"),
     ),
     ({"names": ("r1", "r0")}, None),
+    ({"names": ("exp", ""), "input": "exp"}, ("exp", "`exp` would be the name of this output, but is one of what")),
+    ({"names": ("abs", "abs")}, ("abs", "`abs` would be the name of this output, but is one of what layer 1")),
+    ({"names": ("exp", "exp")}, None),
+    ({"names": ("a", ""), "input": "a"}, None),
 ]
 
 

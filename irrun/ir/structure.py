@@ -173,7 +173,7 @@ def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
         if len(layer.outputs) > 1:
             name = f"{name}.{value.index}"
         other = taken.setdefault(name, value) if layer.name else value
-        if other is value or name in value.port.names or value in found:
+        if other is value or value in found:
             continue
         found[value] = layer
         kind = "input" if layer.type == "Parameter" else "output"
@@ -187,7 +187,7 @@ def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
 
 
 def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) -> None:
-    """Report names that several layers, or several tensors, have, but for layers of which it is `told`, and for two of
+    """Report names that several layers, or tensors, have, but for layers of which it is `told` already, and for two of
     one id, which may be one layer, or one port, that is there twice."""
     layers: dict[str, Layer] = {}
     values: dict[str, Value] = {}
@@ -204,6 +204,7 @@ def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) ->
             for name in names:
                 other = values.setdefault(name, value)
                 twice = other.layer.id == layer.id and (other.layer is not layer or other.port.id == value.port.id)
+                twice |= bool(told & {layer, other.layer})
                 if other is not value and not twice and not _is_repeated_inside(value, other, graph):
                     notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
                     kept = addressed(value, graph) and not addressed(other, graph)
