@@ -336,3 +336,37 @@ def test_an_edge_that_begins_elsewhere_is_one_diagnostic(start, tmp_path):
     (found,) = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
     assert found.layer.type == "MatMul"
     assert any("layer 5 `Unsqueeze_5`" in text for text in [found.help, *(note.message for note in found.notes)])
+
+
+@pytest.mark.parametrize("type", ["dynamic", "undefined"])
+def test_a_parameter_of_any_type_is_held_against_its_port(type, tmp_path):
+    path = sample(tmp_path, 'element_type="f32"', f'element_type="{type}"')
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.layer.type) == ("W932", "Parameter")
+
+
+@pytest.mark.parametrize(
+    ("type", "says"),
+    [
+        ("ReLU", "output 0 is declared as [?, 8, ?, 16], but as [?, 8, 16, 16] where an edge arrives"),
+        ("MaxPool", "input 0 is declared as [?, 8, ?, 16], but as [?, 8, 16, 16] where the edge begins"),
+    ],
+)
+def test_an_end_of_an_edge_that_leaves_open_what_the_other_one_says(type, says, tmp_path):
+    text = SAMPLE.read_text()
+    at = text.index("<output>" if type == "ReLU" else "<input>", text.index(f'type="{type}"'))
+    path = sample(tmp_path, text[at:], text[at:].replace("<dim>16</dim>", "<dim>-1</dim>", 1))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message, found.layer.type) == ("W931", says, type)
+    assert mended(path, path.read_bytes()).content == SAMPLE.read_bytes()
+    assert not irrun.validate(path, shapes={"image": (2, 1, 16, 16)}).warnings
+
+
+def test_openvino_declares_a_compressed_output_as_it_is_in_the_file(tmp_path):
+    ops = ov.opset13
+    x = ops.parameter([2], np.float32, name="x")
+    kept = ops.constant(np.array([1, 2], np.float32))
+    ov.save_model(ov.Model([ops.relu(x), kept], [x]), tmp_path / "model.xml")
+    assert "decompression" in (tmp_path / "model.xml").read_text()
+    (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
+    assert (found.code, found.severity, found.layer.type) == ("I904", "info", "Convert")

@@ -209,6 +209,21 @@ def test_what_may_be_misspelt_on_a_layer_is_not_deleted_safely(tmp_path):
     assert fixed(text.replace(b'type="MaxPool"', b'type="MaxPool" colour="red"', 1), tmp_path) == text
 
 
+@pytest.mark.parametrize(
+    "tag", [b"<edge ", b"<port ", b"<dim>", b"<data ", b"<layer ", b"</port>", b"</layer>", b"<input>"]
+)
+def test_a_tag_without_its_bracket_is_one_error_there(tag, tmp_path):
+    text = SAMPLE.read_bytes()
+    at = text.index(tag, text.index(b'type="Convolution"'))
+    content = text[:at] + text[at + 1 :]
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.line) == ("E101", text[:at].count(b"\n") + 1)
+    assert found.message.startswith("`<` is missing before")
+    assert fixed(content, tmp_path) == text
+
+
 OTHER_NAMES = [  # of attributes that the op has; the last ones are required, so that without them there is an error
     ("MatMul", "opset1", {"transB": "true"}, "transpose_b"),
     ("MatMul", "opset1", {"adj_x": "true"}, "transpose_a"),
@@ -522,6 +537,15 @@ def test_a_layer_that_is_lost_is_one_error(type, tmp_path):
     net.layers.remove(lost)
     path = net.save(tmp_path)
     assert [found.code for found in irrun.validate(path).diagnostics] == ["E205"]
+
+
+def test_an_entry_that_gives_no_output_and_has_no_purpose_is_told(tmp_path):
+    path, sound = looped(tmp_path)
+    entry = b'<output external_port_id="-1" internal_layer_id="3"/>'
+    content = sound.replace(b"</port_map>", entry + b"</port_map>")
+    path.write_bytes(content)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.line) == ("W942", content[: content.index(entry)].count(b"\n") + 1)
 
 
 MAPPED = [

@@ -898,3 +898,33 @@ def test_a_layer_that_is_there_twice_is_one_error(tmp_path):
         layer = text[start : text.index("</layer>", start) + len("</layer>")]
         (found,) = irrun.validate(text.replace(layer, f"{layer}\n{layer}").encode(), model.weights).diagnostics
         assert (found.code, found.layer.id) == ("E203", number)
+
+
+@pytest.mark.parametrize("name", [" out", "a, out", "out "])
+def test_blanks_around_names_of_tensors_are_told_as_parts_of_them(name, tmp_path):
+    net = Model()
+    net.result(net.layer("Abs", [net.parameter("x", "f32", (2,))], [("f32", (2,))], names=[name])[0])
+    path = net.save(tmp_path)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.layer.type) == ("W917", "Abs")
+    path.write_text(path.read_text().replace(name, name.replace(" ", "")))
+    assert irrun.validate(path).diagnostics == []
+
+
+def test_an_assign_of_opset3_stores_what_depends_on_its_read_value(tmp_path):
+    def model(version, kept):
+        net = Model()
+        x = net.parameter("x", "f32", (2,))
+        data = {"variable_id": "v"} if version == "opset3" else {"variable_type": "f32", "variable_shape": "2"}
+        (state,) = net.layer("ReadValue", [x], [("f32", (2,))], version, **data | {"variable_id": "v"})
+        net.layer("Assign", [state if kept else x], [("f32", (2,))], version, variable_id="v")
+        net.result(state)
+        return net.save(tmp_path)
+
+    for version, kept in (("opset3", True), ("opset6", True), ("opset6", False)):
+        assert not irrun.validate(model(version, kept)).errors
+        ov.Core().read_model(tmp_path / "model.xml")
+    (found,) = irrun.validate(model("opset3", False)).errors
+    assert (found.code, found.layer.type) == ("E219", "Assign")
+    with pytest.raises(RuntimeError, match="find variable"):
+        ov.Core().read_model(tmp_path / "model.xml")

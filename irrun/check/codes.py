@@ -658,6 +658,25 @@ CODES: dict[str, Code] = {
         ("a boolean constant of the bytes 0, 255", "the bytes 0, 1"),
         by_place=True,
     ),
+    "W915": Code(
+        "bytes of the .bin that no Const reads",
+        "More of the .bin is unread than writers leave between constants. OpenVINO writes no bytes that nothing reads: "
+        "the .bin may be that of another model, a Const may have been deleted, or have the `offset` of another one, "
+        "whose data it then has, too.",
+        ('two Consts with offset="0" size="4096", the .bin has 8192 bytes', 'the second one with offset="4096"'),
+    ),
+    "W916": Code(
+        "weights that are zero to the end of the .bin",
+        "The last constants of floats in the .bin are all zero. Weights are not, but for a bias here and there: the "
+        "file was made as long as it should be, and not filled to its end, as when a download breaks off.",
+        ("a .bin of 1 GB whose last 300 MB are zero", "the whole file"),
+    ),
+    "W917": Code(
+        "tensor name with blanks around it",
+        "`names` and `output_names` are lists separated by commas without blanks. A blank after a comma, or before the "
+        "first name, is part of the name, so that OpenVINO does not find the tensor by the name that was meant.",
+        ('names="logits, probabilities"', 'names="logits,probabilities"'),
+    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, named as elsewhere, or belong "
@@ -705,6 +724,13 @@ CODES: dict[str, Code] = {
         "check.",
         ('<port id="2" precision="FP32"> for the indices of a MaxPool', '<port id="2" precision="I64">'),
     ),
+    "I904": Code(
+        "type declared of a constant that was compressed",
+        "The output is a constant that was converted into a smaller type when the model was saved, and a Convert makes "
+        "it what it was. OpenVINO, which writes such files, declares the smaller type for the Convert where it leads "
+        "to a Result. The output is of the type that the Convert gives.",
+        ("a Convert to f32, marked as decompression, whose port is FP16, before a Result", "FP32"),
+    ),
     "I903": Code(
         "declared shape or type that another one has led to",
         "The port declares another shape or type than is inferred, as in W931 and W932, but it would be right if what "
@@ -740,7 +766,7 @@ CODES: dict[str, Code] = {
         "purpose that means nothing",
         "In the port map of a Loop an <input> may have the purpose `current_iteration`, and an <output> "
         "`execution_condition`. Other words, these on the other kind of entry, and any in other layers are not read. "
-        "They may be misspelt.",
+        'They may be misspelt. An <output> with external_port_id="-1" is there for its purpose alone.',
         ('<input ... purpose="current_iter"/>', '<input ... purpose="current_iteration"/>'),
     ),
     "W943": Code(

@@ -14,6 +14,7 @@ from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
 from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Converting
 
 _HELP = "OpenVINO ignores what ports declare and infers it; people and other tools read it"
 
@@ -28,6 +29,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
+    half: list[Diagnostic] = []
     mistaken, blamed = inference.mistaken, inference.blamed
     doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
     for node in inference.nodes.values():
@@ -49,6 +51,8 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if port.dims and port.dims != declared.dims:
                 if sized and contradicts(port.dims, known):
                     said.append(_other_shape(node, port, known, f"input {index}"))
+                elif sized and not contradicts(declared.dims, known):
+                    half += _half_known(node, port, source, known, f"input {index}")
             elif port.precision and declared.dims and known.shape and not port.dims:
                 silent.append((node, port, known, f"input {index}"))
             if said:
@@ -62,6 +66,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             port = value.port
             if port.precision != tensor.type:
                 code = "W932" if value.consumers or not value.index else "I902"
+                code = "I904" if _is_compressed_output(node, value) else code
                 for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
                     other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
             if port.dims:
@@ -77,6 +82,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 silent.append((node, port, tensor, f"output {value.index}"))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
+    yield from half
     if odd:
         yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
@@ -84,6 +90,22 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if not port.element.children and node.layer.graph not in mistaken:
                 message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
                 yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+
+
+def _half_known(node: InferredLayer, port: Port, source: Value, known: Tensor, where: str) -> Iterator[Diagnostic]:
+    """A warning where one end of an edge declares sizes that the other one leaves open; of the end that is not so."""
+    ends = list(zip(port.dims, source.port.dims, known.shape or (), strict=False))
+    if not any((size == -1) != (other == -1) for size, other, _ in ends):
+        return
+    texts = [_sizes_text(each.dims) for each in (port, source.port)]
+    if any(size == -1 != other and isinstance(at, int) for size, other, at in ends) or any(
+        other == -1 != size and not isinstance(at, int) for size, other, at in ends
+    ):
+        message = f"{where} is declared as {texts[0]}, but as {texts[1]} where the edge begins"
+        yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+    else:
+        message = f"output {source.index} is declared as {texts[1]}, but as {texts[0]} where an edge arrives"
+        yield Diagnostic("W931", message, source.port.element.span, source.layer.label, _HELP)
 
 
 def _exchanged(found: Sequence[tuple[Port, Tensor, Diagnostic]], inference: Inference) -> Iterator[Diagnostic]:
@@ -163,9 +185,31 @@ def _compare_types(
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
         inference.contradicted.add(attribute_span(port.element, "precision"))
         yield Diagnostic(code, message, port.element.span, node.layer.label, _HELP)
+    elif port.precision not in (None, "dynamic") and _takes_any_type(node.layer):
+        message = f"{where} is declared as {port.precision}, but the `element_type` of the Parameter leaves it open"
+        help = f"OpenVINO goes by the attribute: is {port.precision} meant there?"
+        yield Diagnostic(code, message, port.element.span, node.layer.label, help)
+
+
+def _is_compressed_output(node: InferredLayer, value: Value) -> bool:
+    """Whether it is a constant that OpenVINO has compressed on saving, given back by the model as it is: of that it
+    declares the type that the file has it in."""
+    layer = node.layer
+    if node.op.trait(Converting) is None or layer.rt_info is None or layer.inputs[0] is None:
+        return False
+    marked = any(mark.attributes.get("name") == "decompression" for mark in layer.rt_info.findall("attribute"))
+    ends = any(reader.type == "Result" for reader, _ in value.consumers)
+    return marked and ends and value.port.precision == layer.inputs[0].port.precision
+
+
+def _takes_any_type(layer: Layer) -> bool:
+    return layer.type == "Parameter" and layer.attributes.get("element_type") in ("dynamic", "undefined")
+
+
+def _sizes_text(dims: Sequence[int]) -> str:
+    return f"[{', '.join('?' if size == -1 else str(size) for size in dims)}]"
 
 
 def _other_shape(node: InferredLayer, port: Port, tensor: Tensor, where: str) -> Diagnostic:
-    declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
-    message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
+    message = f"{where} is declared as {_sizes_text(port.dims)}, but is {shape_text(tensor.shape)}"
     return Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)

@@ -18,6 +18,7 @@ from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
 from irrun.check.origins import told_at_causes
 from irrun.check.rewiring import told_at_readers
+from irrun.check.unread_weights import check_whole
 from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
@@ -157,6 +158,8 @@ def validate(
         later = of_sound_inputs(later, inference.nodes, found.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     problems += limited(found for found in later if found.code != "W946" or found.layer not in portless)
+    if not any(each.severity == "error" or each.code == "W904" for each in problems):  # which may be why
+        problems += check_whole(found, searched)
     if inference.contradicted:  # where it matters no more how these are spelt
         problems = [found for found in problems if found.code != "W908" or found.span not in inference.contradicted]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)

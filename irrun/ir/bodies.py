@@ -377,6 +377,12 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
         help = "one <output> says which result decides whether the loop goes on"
         message = "the `execution_condition` is named twice"
         findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
+    whole = {entry.external for entry in body.outputs}.issuperset(value.index for value in layer.outputs)
+    for entry in body.outputs if whole and (conditions or not loop) else ():  # else it is reported what is missing
+        if entry.external == UNCONNECTED and not entry.purpose:
+            help = 'write the id of an output port, or, of a Loop, purpose="execution_condition"; or delete the entry'
+            message = "this entry gives no output a value, and has no purpose"
+            findings.add("W942", message, entry.element, "external_port_id", layer=layer, help=help)
     fed_back = {edge.parameter for edge in body.back_edges}
     for tag, entries in (("input", body.inputs), ("output", body.outputs)):
         for entry in entries:

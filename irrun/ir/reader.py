@@ -189,7 +189,8 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
         return None
     findings.version = version
     graph = _graphs(root, findings)
-    report_texts(root, findings)
+    if report_texts(root, findings):
+        return None
     if _is_execution_graph(graph):
         help = (
             "use the model that was compiled; `irrun inspect` tells what this file says, which is how a device ran it"

@@ -140,11 +140,24 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
     for layer in graph.layers:
         if layer.outputs and layer.type == "Result":
             _report_outputs(layer, findings)
+    _warn_of_blanks(graph, findings)
     names = [layer.name for layer in graph.layers if layer.name]
     of_tensors = [name for layer in graph.layers for value in layer.outputs for name in value.port.names]
     told = _collisions(graph, findings) if findings.version == 10 and graph.owner is None else set()
     if len(set(names)) < len(names) or len(set(of_tensors)) < len(of_tensors):
         _warn_of_shared_names(graph, findings, told)
+
+
+def _warn_of_blanks(graph: Graph, findings: Findings) -> None:
+    """Report names of tensors that begin or end with a blank, which is part of them."""
+    for layer in graph.layers:
+        named = [(value.port.names, value.port, "names") for value in layer.outputs]
+        for names, port, attribute in named:
+            odd = next((name for name in names if name != name.strip()), None)
+            if odd is not None:
+                message = f"the name of the tensor is `{odd}`, with the blank"
+                help = f"write `{odd.strip()}`: OpenVINO takes blanks around commas for parts of names"
+                findings.add("W917", message, port.element, attribute, layer=layer, help=help)
 
 
 def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
