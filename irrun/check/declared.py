@@ -97,6 +97,8 @@ def _half_known(node: InferredLayer, port: Port, source: Value, known: Tensor, w
     ends = list(zip(port.dims, source.port.dims, known.shape or (), strict=False))
     if not any((size == -1) != (other == -1) for size, other, _ in ends):
         return
+    if not all(isinstance(size, int) for each in (port, source.port) for size in each.element.dims):  # reported
+        return
     texts = [_sizes_text(each.dims) for each in (port, source.port)]
     if any(size == -1 != other and isinstance(at, int) for size, other, at in ends) or any(
         other == -1 != size and not isinstance(at, int) for size, other, at in ends
