@@ -154,7 +154,8 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     external = findings.integer(element, "external_port_id", UNCONNECTED, layer)
     if external < UNCONNECTED:
         message = f"`external_port_id` is {external}, but must be a port number, or -1 for none"
-        findings.add("E213", message, element, "external_port_id", layer=layer)
+        help = "an <input> has the number of an input of the layer, from 0 on, an <output> the id of an output port"
+        findings.add("E213", message, element, "external_port_id", layer=layer, help=help)
     internal = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
     if axis is not None and axis < 0 and element.tag == "input":
@@ -187,14 +188,17 @@ def _inside(
         layer.broken = True
     elif found is None:
         ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
-        help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else None
+        help = f"the body has no {type}, which `{name}` is to name"
+        help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else help
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
     elif found and found.type != type:
         layer.broken = True
         if registry().versions(found.type):  # a missing or unknown one is reported
             notes = (Note("this layer", found.span),)
             message = f"layer {found} of the body is not a {type}"
-            findings.add(code, message, element, name, layer=layer, notes=notes)
+            ids = [inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type]
+            help = f"`{name}` names a {type} of the body: {', '.join(map(str, sorted(ids)[:8]))}"
+            findings.add(code, message, element, name, layer=layer, notes=notes, help=help if ids else None)
         return None
     return found
 
@@ -269,7 +273,8 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
         if any(value.index not in {entry.external for entry in outputs} for outputs in others):
             continue  # which is reported
         message = f"no <output> of the port map of the {body.graph.element.tag} gives this output its value"
-        findings.add("E213", message, value.port.element, layer=layer)
+        help = "add an <output> with the id of the port, and of a Result of the body, or delete the port"
+        findings.add("E213", message, value.port.element, layer=layer, help=help)
 
 
 def _warn_of_numbers(layer: Layer, entries: dict[int, PortMap], rank: dict[int, int], findings: Findings) -> None:

@@ -96,7 +96,8 @@ class Findings:
             return number
         what = "less than 2**63" if _WHOLE.fullmatch(text) else "a whole number, 0 or more"
         message = f"`{name}` is `{text}`, but must be {what}"
-        self.add("E202", message, element, name, graph=graph, layer=layer, help=blank_help(text))
+        help = blank_help(text) or "write digits alone, without a sign or a point"
+        self.add("E202", message, element, name, graph=graph, layer=layer, help=help)
         return None
 
     def integer(self, element: Element, name: str, default: int, layer: Layer) -> int:
@@ -109,7 +110,8 @@ class Findings:
             return number
         what = "inside [-2**63, 2**63)" if match else "an integer"
         message = f"`{name}` is `{text}`, but must be {what}"
-        self.add("E202", message, element, name, layer=layer, help=blank_help(text))
+        help = blank_help(text) or "write digits, with a minus before them if it is counted from the end"
+        self.add("E202", message, element, name, layer=layer, help=help)
         return default
 
 

@@ -190,7 +190,8 @@ def _integer(attributes: dict[str, str], name: str) -> int:
         number = _TOO_LARGE
     if number >= _TOO_LARGE:
         message = f"`{name}` is `{text}`, but must be a whole number of bytes"
-        raise WeightsError("E506", message, name, blank_help(text))
+        help = blank_help(text) or f"write digits alone: `{name}` counts bytes"
+        raise WeightsError("E506", message, name, help)
     return number
 
 
@@ -207,10 +208,14 @@ def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
     shape = tuple(map(int, items))
     if len(shape) > MAX_RANK:
         raise WeightsError(
-            "E506", f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most", "shape"
+            "E506",
+            f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most",
+            "shape",
+            "leave out dimensions of 1, or is the shape a list of something else?",
         )
     if 8 * math.prod([size or 1 for size in shape]) > MAX_BYTES:
-        raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
+        help = "is a size wrong by a factor? The `size` in bytes and the port tell how many there are"
+        raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape", help)
     digits = text.replace(",", "").replace(" ", "")
     return shape, math.prod(shape), not digits or digits.isdecimal()
 
@@ -443,7 +448,8 @@ class Weights:
         stored, first = np.frombuffer(self._read(blob.offset, 8), "<i4").tolist()
         if stored != blob.elements:
             message = f"the blob holds {stored} strings, but the shape has {blob.elements} elements"
-            raise WeightsError("E510", message, "shape")
+            help = f"write a shape of {stored} elements, or the `offset` of the strings that are meant"
+            raise WeightsError("E510", message, "shape", help)
         if blob.elements > MAX_STRINGS:
             raise WeightsError("E509", f"there are {blob.elements} strings, more than {MAX_STRINGS}", "shape")
         longest = 0
