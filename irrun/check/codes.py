@@ -673,7 +673,7 @@ CODES: dict[str, Code] = {
     ),
     "W917": Code(
         "tensor name with blanks around it",
-        "`names` and `output_names` are lists separated by commas without blanks. A blank after a comma, or before the "
+        "`names` is a list separated by commas without blanks. A blank after a comma, or before the "
         "first name, is part of the name, so that OpenVINO does not find the tensor by the name that was meant.",
         ('names="logits, probabilities"', 'names="logits,probabilities"'),
     ),

@@ -140,9 +140,10 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
     for layer in graph.layers:
         if layer.outputs and layer.type == "Result":
             _report_outputs(layer, findings)
-    _warn_of_blanks(graph, findings)
     names = [layer.name for layer in graph.layers if layer.name]
     of_tensors = [name for layer in graph.layers for value in layer.outputs for name in value.port.names]
+    if any(name != name.strip() for name in of_tensors):
+        _warn_of_blanks(graph, findings)
     told = _collisions(graph, findings) if findings.version == 10 and graph.owner is None else set()
     if len(set(names)) < len(names) or len(set(of_tensors)) < len(of_tensors):
         _warn_of_shared_names(graph, findings, told)
@@ -151,13 +152,12 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
 def _warn_of_blanks(graph: Graph, findings: Findings) -> None:
     """Report names of tensors that begin or end with a blank, which is part of them."""
     for layer in graph.layers:
-        named = [(value.port.names, value.port, "names") for value in layer.outputs]
-        for names, port, attribute in named:
-            odd = next((name for name in names if name != name.strip()), None)
+        for value in layer.outputs:
+            odd = next((name for name in value.port.names if name != name.strip()), None)
             if odd is not None:
                 message = f"the name of the tensor is `{odd}`, with the blank"
                 help = f"write `{odd.strip()}`: OpenVINO takes blanks around commas for parts of names"
-                findings.add("W917", message, port.element, attribute, layer=layer, help=help)
+                findings.add("W917", message, value.port.element, "names", layer=layer, help=help)
 
 
 def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
