@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 
 _LONGEST = 80
 """Characters of a word that somebody may have misspelt."""
@@ -56,6 +56,17 @@ def _edits(a: str, b: str) -> int:
                 row[j] = min(row[j], before[j - 2] + 1)
         before, last = last, row
     return last[-1]
+
+
+def misspelt(lacked: Iterable[str], given: Iterable[str], known: Collection[str]) -> tuple[str, str] | None:
+    """The first attribute that is lacked though a given one, which is not among the `known`, seems to be meant for it.
+
+    >>> misspelt(["offset", "size"], ["element_type", "offst"], ["element_type", "offset", "size"])
+    ('offset', 'offst')
+    """
+    unread = [name for name in given if name not in known]
+    pairs = [(name, close) for name in lacked if unread for close in close_matches(name, unread)[:1]]
+    return pairs[0] if pairs else None
 
 
 def advice(word: str, close: str) -> str:

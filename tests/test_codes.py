@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+import irrun
 import irrun.check.codes
 from irrun.check.codes import CODES
 
@@ -31,3 +32,21 @@ def test_an_explanation_says_enough(code):
     assert entry.explanation.endswith(".")
     broken, mended = entry.example
     assert broken != mended
+
+
+HELPLESS = [
+    ('offset="0"', 'offset="first"', "E506"),
+    ('size="', 'sizes="', "E505"),
+    ('<port id="0"', '<port id="zero"', "E202"),
+    ('<edge from-layer="', '<edge start="', "E201"),
+]
+
+
+@pytest.mark.parametrize(("old", "new", "code"), HELPLESS)
+def test_an_error_of_the_form_has_a_help(old, new, code):
+    sample = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
+    text = sample.read_text()
+    assert old in text
+    found = irrun.validate(text.replace(old, new, 1).encode(), sample.with_suffix(".bin")).errors
+    assert [each.code for each in found] == [code]
+    assert found[0].help

@@ -1,6 +1,7 @@
 """Shapes that ports declare and layers do not have: where it begins is a warning, what follows from it are infos."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import openvino as ov
@@ -64,7 +65,10 @@ def test_an_info_names_the_layer_where_it_begins(tmp_path):
 def test_a_fix_declares_what_follows_too(type, tmp_path):
     path = written(tmp_path, shape="2,3,8,8")
     path.write_text(path.read_text().replace('element_type="f32"', f'element_type="{type}"'))
+    before = path.read_bytes()
     command("validate", path, "--fix")
+    assert path.read_bytes() == before
+    command("validate", path, "--fix", "--unsafe")
     assert said(path) == []
 
 
@@ -87,7 +91,7 @@ def test_a_layer_that_fails_on_what_is_declared_is_where_another_one_begins(tmp_
     assert said(m.save(tmp_path)) == [("W931", "Parameter"), ("W931", "Reshape")]
 
 
-def test_a_constant_of_another_type_than_what_reads_it_is_reported_there(tmp_path):
+def test_a_constant_of_another_type_than_its_port_is_reported_where_nothing_can_be_computed_with_it(tmp_path):
     m = Model()
     x = m.parameter("x", "f32", (2,))
     m.result(m.layer("Add", [x, m.constant(np.float32([1, 2]))], [("f32", (2,))])[0])
@@ -95,7 +99,8 @@ def test_a_constant_of_another_type_than_what_reads_it_is_reported_there(tmp_pat
     text = path.read_text()
     const = text.index('type="Const"')
     path.write_text(text[:const] + text[const:].replace('element_type="f32"', 'element_type="i32"', 1))
-    assert said(path) == [("E303", "Add")]
+    assert said(path) == [("E511", "Const")]
+    assert mended(path, path.read_bytes()).content == text.encode()
 
 
 @pytest.mark.parametrize(
@@ -202,3 +207,166 @@ def test_a_variable_has_all_sizes_that_its_initial_value_may_have(given, declare
         assert errors == ["E304"]
     else:
         assert errors == []
+
+
+def converted(folder, type="f32", axis="1", declared=(1, 6)):
+    """Two inputs, joined, converted, and multiplied by a matrix of six rows."""
+    m = Model()
+    (x, y) = (m.parameter(name, "i32", (1, 3)) for name in "xy")
+    (joined,) = m.layer("Concat", [x, y], [("i32", declared)], axis=axis)
+    (z,) = m.layer("Convert", [joined], [("f32", declared)], destination_type=type)
+    (z,) = m.layer("ReLU", [z], [("f32", declared)])
+    weights = m.constant(np.zeros((6, 2), np.float32))
+    (z,) = m.layer("MatMul", [z, weights], [("f32", (1, 2))], transpose_a="false", transpose_b="false")
+    m.result(z)
+    return m.save(folder)
+
+
+@pytest.mark.parametrize(
+    ("change", "layer", "says"),
+    [
+        ({"type": "i32"}, "Convert", "output 0 is declared as f32, but is i32"),
+        ({"axis": "0"}, "Concat", "output 0 is declared as [1, 6], but is [2, 3]"),
+    ],
+)
+def test_what_fails_for_an_output_that_is_not_as_declared_is_one_error_there(change, layer, says, tmp_path):
+    path = converted(tmp_path, **change)
+    (found,) = irrun.validate(path).errors
+    assert (found.code, found.layer.type) == ("E310", layer)
+    assert found.message == f"{says}, with which layer 6 `MatMul_6` (MatMul) cannot be computed"
+    assert found.notes[0].message.startswith("layer 6 `MatMul_6` (MatMul): ")
+    assert not irrun.validate(path).warnings
+    with pytest.raises(irrun.IRError):
+        irrun.GraphExecutor(path)
+
+
+def test_what_fails_though_all_is_as_declared_is_told_where_it_fails(tmp_path):
+    path = converted(tmp_path, axis="0", declared=(2, 3))
+    assert said(path) == [("E401", "MatMul")]
+
+
+def test_what_is_declared_otherwise_is_not_blamed_for_what_fails_without_it_too(tmp_path):
+    path = converted(tmp_path, axis="0", declared=(2, 4))
+    assert said(path)[-1] == ("E401", "MatMul")
+    assert ("W931", "Concat") in said(path)
+
+
+def test_an_element_type_that_is_not_as_declared_is_restored_if_that_is_asked_for(tmp_path):
+    sound = converted(tmp_path).read_bytes()
+    path = converted(tmp_path, type="i32")
+    assert mended(path, path.read_bytes()).content == path.read_bytes()
+    assert mended(path, path.read_bytes(), unsafe=True).content == sound
+
+
+def test_an_error_that_may_be_ignored_is_told_where_it_is_ignored(tmp_path):
+    path = converted(tmp_path, type="i32")
+    found = irrun.validate(path, ignore=["E303"]).diagnostics
+    assert ("E303", "MatMul", True) in [(each.code, each.layer.type, each.ignored) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("old", "says"),
+    [
+        ('pads_begin="1, 1" ', 'write pads_begin="1,1", with which the output is as declared'),
+        ('dilations="1, 1" ', None),
+        ('strides="1, 1" ', None),
+    ],
+)
+def test_a_value_that_was_taken_is_not_advised_where_the_port_disproves_it(old, says, tmp_path):
+    path = sample(tmp_path, old, "")
+    found = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert [each.code for each in found] == ["W950"]
+    assert (found[0].help == says) is (says is not None)
+    assert ("does not give what the output port declares" in found[0].message) is (says is not None)
+
+
+SAMPLE = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"
+
+
+def sample(folder, old, new):
+    path = folder / "model.xml"
+    text = SAMPLE.read_text()
+    assert old in text
+    path.write_text(text.replace(old, new, 1))
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    return path
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "code"),
+    [
+        ('type="Convolution"', 'type="ReLU"', "E302"),
+        ('type="Convolution"', 'type="MatMul"', "E401"),
+        ('type="MaxPool" version="opset1"', 'type="Elu" version="opset1"', "E306"),
+    ],
+)
+def test_a_type_that_knows_none_of_the_attributes_is_one_diagnostic(old, new, code, tmp_path):
+    path = sample(tmp_path, old, new)
+    (found,) = irrun.validate(path).errors
+    assert not irrun.validate(path).warnings
+    assert found.code == code
+    text = " ".join([found.help, *(note.message for note in found.notes)])
+    assert "has none of the attributes `strides`" in text
+    assert old.split('"')[1] in text
+
+
+def test_a_type_that_knows_none_of_the_attributes_is_a_warning_where_it_can_be_computed(tmp_path):
+    path = sample(tmp_path, 'type="MaxPool" version="opset1"', 'type="ReLU" version="opset1"')
+    codes = [(each.code, each.layer.type) for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert codes == [("W930", "ReLU"), ("W931", "ReLU")]
+
+
+def branched(folder, start):
+    """Two branches, of which one is pooled, and their sum; the second edge to that begins at layer `start`."""
+    m = Model()
+    x = m.parameter("x", "f32", (1, 3, 8, 8))
+    (y,) = m.layer("ReLU", [x], [("f32", (1, 3, 8, 8))])
+    (z,) = m.layer("ReduceMax", [y, m.constant(np.array([2, 3]))], [("f32", (1, 3))], keep_dims="false")
+    (w,) = m.layer("Unsqueeze", [z, m.constant(np.array([2]))], [("f32", (1, 3, 1))])
+    (v,) = m.layer("MatMul", [w, m.constant(np.zeros((1, 5), np.float32))], [("f32", (1, 3, 5))])
+    m.result(v)
+    path = m.save(folder)
+    path.write_text(path.read_text().replace(f'from-layer="{w[0]}" from-port="2"', start))
+    return path
+
+
+@pytest.mark.parametrize("start", ['from-layer="1" from-port="1"', 'from-layer="3" from-port="2"'])
+def test_an_edge_that_begins_elsewhere_is_one_diagnostic(start, tmp_path):
+    path = branched(tmp_path, start)
+    (found,) = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert found.layer.type == "MatMul"
+    assert any("layer 5 `Unsqueeze_5`" in text for text in [found.help, *(note.message for note in found.notes)])
+
+
+@pytest.mark.parametrize("type", ["dynamic", "undefined"])
+def test_a_parameter_of_any_type_is_held_against_its_port(type, tmp_path):
+    path = sample(tmp_path, 'element_type="f32"', f'element_type="{type}"')
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.layer.type) == ("W932", "Parameter")
+
+
+@pytest.mark.parametrize(
+    ("type", "says"),
+    [
+        ("ReLU", "output 0 is declared as [?, 8, ?, 16], but as [?, 8, 16, 16] where an edge arrives"),
+        ("MaxPool", "input 0 is declared as [?, 8, ?, 16], but as [?, 8, 16, 16] where the edge begins"),
+    ],
+)
+def test_an_end_of_an_edge_that_leaves_open_what_the_other_one_says(type, says, tmp_path):
+    text = SAMPLE.read_text()
+    at = text.index("<output>" if type == "ReLU" else "<input>", text.index(f'type="{type}"'))
+    path = sample(tmp_path, text[at:], text[at:].replace("<dim>16</dim>", "<dim>-1</dim>", 1))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message, found.layer.type) == ("W931", says, type)
+    assert mended(path, path.read_bytes()).content == SAMPLE.read_bytes()
+    assert not irrun.validate(path, shapes={"image": (2, 1, 16, 16)}).warnings
+
+
+def test_openvino_declares_a_compressed_output_as_it_is_in_the_file(tmp_path):
+    ops = ov.opset13
+    x = ops.parameter([2], np.float32, name="x")
+    kept = ops.constant(np.array([1, 2], np.float32))
+    ov.save_model(ov.Model([ops.relu(x), kept], [x]), tmp_path / "model.xml")
+    assert "decompression" in (tmp_path / "model.xml").read_text()
+    (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
+    assert (found.code, found.severity, found.layer.type) == ("I904", "info", "Convert")

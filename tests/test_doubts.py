@@ -1,5 +1,7 @@
 """Constants whose bytes do not fit their shape and type: a warning, or an error where a layer cannot be with that."""
 
+import re
+
 import numpy as np
 import pytest
 from ir_builder import Model
@@ -76,12 +78,12 @@ def test_a_harmless_doubt_is_not_blamed_for_what_is_wrong_behind_it(tmp_path):
     path.write_text(path.read_text().replace('shape="1,4" offset="48" size="16"', 'shape="1,3" offset="48" size="12"'))
     codes = told(path)
     assert ("W905", 5) in codes
-    assert ("E401", 13) in codes
+    assert ("E511", 11) in codes
 
 
 def test_a_place_among_bytes_of_others_is_an_error_where_it_makes_one(tmp_path):
     path = model(tmp_path, shape="2,4", offset=20, size=32)
-    assert told(path) == [("E511", 11)]
+    assert told(path) == [("E511", 5)]
 
 
 def test_a_model_that_was_read_before_has_the_error_all_the_same(tmp_path):
@@ -91,7 +93,7 @@ def test_a_model_that_was_read_before_has_the_error_all_the_same(tmp_path):
 
 def test_the_error_has_the_fix_of_the_doubt(tmp_path):
     (found,) = with_fixes(irrun.validate(model(tmp_path, shape="3,2"))).diagnostics
-    assert [(fix.title, fix.safe) for fix in found.fixes][:1] == [('write shape="3,4"', False)]
+    assert [(fix.title, fix.safe) for fix in found.fixes] == [('write shape="3,4" for "3,2"', True)]
 
 
 @pytest.mark.parametrize(
@@ -104,6 +106,58 @@ def test_of_two_constants_that_overlap_the_one_that_has_moved_is_told(tmp_path, 
     (found,) = (d for d in irrun.validate(path).diagnostics if d.code == "W909")
     assert found.line == line
     assert {note.span.line for note in found.notes} == {5, 11} - {line}
+
+
+@pytest.mark.parametrize("type", ["f16", "u4", "i8"])
+def test_an_element_type_that_size_and_port_disprove_is_restored(tmp_path, type):
+    path = model(tmp_path, type=type)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.line, found.column) == ("E511", 5, 7)
+    assert mended(path, path.read_bytes()).content == model(tmp_path).read_bytes()
+
+
+def test_a_shape_that_size_and_port_disprove_is_not_changed_safely_where_it_can_be_computed(tmp_path):
+    path = model(tmp_path)
+    changed = path.read_text().replace('shape="1,4"', 'shape="1,1"').encode()
+    path.write_bytes(changed)
+    (found,) = with_fixes(irrun.validate(path)).diagnostics
+    assert found.message == "`shape` is `1,1`, but by `size`, 16 bytes, and the port `1,4`"
+    assert [fix.safe for fix in found.fixes] == [False]
+    assert mended(path, changed, unsafe=True).content == model(tmp_path).read_bytes()
+
+
+def constants(tmp_path, old, new):
+    """A sum of constants that lie one behind the other, and what is said of them."""
+    net = Model()
+    x = net.parameter("x", "f32", (4,))
+    for size in (4, 1, 4, 1, 4):
+        (x,) = net.layer("Add", [x, net.constant(np.full(size, size, np.float32))], [("f32", (4,))])
+    (x,) = net.layer("Reshape", [x, net.constant(np.array([2, 2]))], [("f32", (2, 2))], special_zero="false")
+    net.result(x)
+    path = net.save(tmp_path)
+    assert old in path.read_text()
+    path.write_text(path.read_text().replace(old, new))
+    lines = path.read_text().split("\n")
+    found = [found for found in irrun.validate(path).diagnostics if found.severity != "info"]
+    return [(each.code, lines[each.line - 1]) for each in found]
+
+
+@pytest.mark.parametrize(
+    ("place", "moved"),
+    [
+        ('shape="1" offset="16" size="4"', 4),
+        ('shape="1" offset="16" size="4"', 24),
+        ('shape="4" offset="20" size="16"', 24),
+        ('shape="4" offset="20" size="16"', 16),
+        ('shape="1" offset="36" size="4"', 44),
+        ('shape="2" offset="56" size="16"', 52),
+    ],
+)
+def test_of_constants_that_overlap_that_is_told_for_which_there_is_room_elsewhere(place, moved, tmp_path):
+    new = re.sub(r'offset="\d+"', f'offset="{moved}"', place)
+    ((code, line),) = constants(tmp_path, place, new)
+    assert code in ("W909", "E511")
+    assert new in line
 
 
 @pytest.mark.parametrize(("offset", "count"), [(0, 12), (2, 11), (66, 4)])

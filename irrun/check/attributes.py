@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import islice
 from typing import Any
 
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
 from irrun.check.synonyms import synonyms
-from irrun.diagnostics import Diagnostic, Span
+from irrun.diagnostics import Diagnostic, Note, Span
 from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import NamedTuple
@@ -17,13 +18,19 @@ from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT,
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
-from irrun.spelling import advice, close_matches
+from irrun.spelling import advice, close_matches, misspelt
 
 _CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
 _CACHE_SIZE = 10_000
 
 FOREIGN = {"PrimitivesPriority", "alt_width", "originalLayersNames"}
 """Left on `<data>` by old tools for the benefit of plugins; they mean nothing to an op."""
+
+_FOREIGN = 3
+"""Attributes of a layer, none of which its op has, that tell that it may be of another type."""
+
+_NAMED = 4
+"""Types and attributes that such a message names."""
 
 MAX_UNKNOWN = 50
 """Attributes of one layer that nothing reads and that are reported."""
@@ -69,6 +76,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     demanded = _demanded(op, layer, values, misplaced)
     meant = [*missing, *demanded]
     unknown = _unknown(op, layer, [name for name in strange if name not in left], meant) if strange else {}
+    foreign = _foreign(op, layer, unknown)
+    unknown = unknown if foreign is None else {}
     insisted: list[Diagnostic] = []
     for typo, close in list(unknown.items()):
         if close in missing:
@@ -87,11 +96,15 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     strayed = [name for name in missing if name in misplaced]
     if missing:
         readable = False
-        problems += _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+        lacked = _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
+        problems += lacked if foreign is None else (_with_note(found, foreign) for found in lacked)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
     problems += ignored + unread + [_left(op, layer, name) for name in left] + insisted
-    problems += [_insisted(op, layer, list(demanded.values()))] if demanded else []
+    if demanded and foreign is None:
+        problems.append(_insisted(op, layer, list(demanded.values())))
+    if foreign is not None and not missing:
+        problems.append(foreign)
     if not readable:
         return Attributes(None, problems)
     if not problems:
@@ -100,6 +113,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
                 _CACHE.clear()
             _CACHE[key] = values
         return Attributes(values, problems)
+    if foreign is not None:
+        return Attributes(values, problems, foreign)
     typos = insisted + [found for found, close in zip(unread, unknown.values(), strict=True) if close]
     return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
 
@@ -178,6 +193,25 @@ def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[
 def _strange(op: Op, layer: Layer) -> list[str]:
     """The attributes that the op does not have."""
     return [name for name in layer.attributes if name not in op.attr_names and name not in FOREIGN][:MAX_UNKNOWN]
+
+
+def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic | None:
+    """The warning of a layer of which the op knows not one of several attributes: it may have had another type."""
+    names = [*unknown]
+    if len(names) < _FOREIGN or any(unknown.values()) or op.attr_names & layer.attributes.keys():
+        return None
+    known = registry()
+    having = [each.type for each in known.ops.values() if each.attr_names.issuperset(names)]
+    types = [*dict.fromkeys(having)]
+    meant = f"{', '.join(types[:_NAMED])} {'has' if len(types) == 1 else 'have'} them all; " if types else ""
+    listed = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    message = f"{op.name} has none of the attributes {listed} of this layer; they are ignored"
+    help = f"{meant}is the type wrong?"
+    return Diagnostic("W930", message, attribute_span(layer.element, "type"), layer.label, help)
+
+
+def _with_note(found: Diagnostic, other: Diagnostic) -> Diagnostic:
+    return replace(found, notes=(*found.notes, Note(f"{other.message}: {other.help}", other.span)))
 
 
 def _unknown(op: Op, layer: Layer, strange: Sequence[str], missing: Sequence[str]) -> dict[str, str | None]:
@@ -316,7 +350,11 @@ def _listed(names: list[str]) -> str:
 
 def _misplaced(layer: Layer) -> dict[str, Element]:
     """Attributes that are not read, with the element that they stand on: the <layer>, or another <data>."""
-    own = {name: layer.element for name in layer.element.attributes if name not in OF_LAYER}
+    given = layer.element.attributes
+    own = {name: layer.element for name in given if name not in OF_LAYER}
+    meant = misspelt([name for name in OF_LAYER if name not in given], own, OF_LAYER)
+    if meant is not None:  # which is reported
+        del own[meant[1]]
     if layer.type == "Result":
         own.pop("output_names", None)
     for stray in layer.strays:

@@ -295,6 +295,12 @@ CODES: dict[str, Code] = {
         "right it is W907, as irrun does not take them: build them into the model.",
         ('<channel id="3"> of an input with 3 channels', '<channel id="2">'),
     ),
+    "E225": Code(
+        "output that is lost",
+        "The layer has `output_names`, as a Result has that ends the graph in an output of these names, and it has no "
+        "outputs of its own, but another type. OpenVINO does not build it: the model has one output less.",
+        ('<layer ... type="ReLU" output_names="probs">', '<layer ... type="Result" output_names="probs">'),
+    ),
     "E301": Code(
         "unknown operation",
         "No op of this type is in the operation set that `version` names. `opsetN` means the table of that opset, "
@@ -370,6 +376,17 @@ CODES: dict[str, Code] = {
         "answer. That is a mistake in the op's module: in the one given with --ops, or in irrun, which would like to "
         "hear of it. What the layer gives is taken as unknown, so that the rest of the model is checked all the same.",
         ("a rule that divides by an attribute that may be 0", "a rule that requires it to be above 0 first"),
+    ),
+    "E310": Code(
+        "layer that gives what its readers cannot take, and not what it declares",
+        "A layer gives a tensor of another type or shape than its port declares, and a layer that reads it, or what is "
+        "made of it, cannot be computed with that, but could if it were as declared. So the mistake is likely not in "
+        "the layer that OpenVINO names when it refuses the model, but here: in an attribute, or in what this layer "
+        "reads. The note says what breaks.",
+        (
+            '<layer type="Convert" ...><data destination_type="i32"/> whose port is FP32, before a Convolution',
+            '<data destination_type="f32"/>',
+        ),
     ),
     "E401": Code(
         "broken constraint",
@@ -449,7 +466,7 @@ CODES: dict[str, Code] = {
     "E511": Code(
         "Const that cannot be what its shape and type say",
         "The bytes of a constant do not fit its `shape` and `element_type` (`size` has more than the elements take), "
-        "or are also those of another one, or its port declares as many elements in another shape, and with what they "
+        "or are also those of another one, or its port declares another shape or element type, and with what they "
         "say something that depends on it cannot be computed. "
         "One of the attributes was changed, or is wrong. OpenVINO goes by them and refuses the model.",
         (
@@ -641,6 +658,25 @@ CODES: dict[str, Code] = {
         ("a boolean constant of the bytes 0, 255", "the bytes 0, 1"),
         by_place=True,
     ),
+    "W915": Code(
+        "bytes of the .bin that no Const reads",
+        "More of the .bin is unread than writers leave between constants. OpenVINO writes no bytes that nothing reads: "
+        "the .bin may be that of another model, a Const may have been deleted, or have the `offset` of another one, "
+        "whose data it then has, too.",
+        ('two Consts with offset="0" size="4096", the .bin has 8192 bytes', 'the second one with offset="4096"'),
+    ),
+    "W916": Code(
+        "weights that are zero to the end of the .bin",
+        "The last constants of floats in the .bin are all zero. Weights are not, but for a bias here and there: the "
+        "file was made as long as it should be, and not filled to its end, as when a download breaks off.",
+        ("a .bin of 1 GB whose last 300 MB are zero", "the whole file"),
+    ),
+    "W917": Code(
+        "tensor name with blanks around it",
+        "`names` is a list separated by commas without blanks. A blank after a comma, or before the "
+        "first name, is part of the name, so that OpenVINO does not find the tensor by the name that was meant.",
+        ('names="logits, probabilities"', 'names="logits,probabilities"'),
+    ),
     "W930": Code(
         "unknown attribute",
         "The op has no attribute of this name, so nothing reads it: it may be misspelt, named as elsewhere, or belong "
@@ -688,6 +724,13 @@ CODES: dict[str, Code] = {
         "check.",
         ('<port id="2" precision="FP32"> for the indices of a MaxPool', '<port id="2" precision="I64">'),
     ),
+    "I904": Code(
+        "type declared of a constant that was compressed",
+        "The output is a constant that was converted into a smaller type when the model was saved, and a Convert makes "
+        "it what it was. OpenVINO, which writes such files, declares the smaller type for the Convert where it leads "
+        "to a Result. The output is of the type that the Convert gives.",
+        ("a Convert to f32, marked as decompression, whose port is FP16, before a Result", "FP32"),
+    ),
     "I903": Code(
         "declared shape or type that another one has led to",
         "The port declares another shape or type than is inferred, as in W931 and W932, but it would be right if what "
@@ -723,7 +766,7 @@ CODES: dict[str, Code] = {
         "purpose that means nothing",
         "In the port map of a Loop an <input> may have the purpose `current_iteration`, and an <output> "
         "`execution_condition`. Other words, these on the other kind of entry, and any in other layers are not read. "
-        "They may be misspelt.",
+        'They may be misspelt. An <output> with external_port_id="-1" is there for its purpose alone.',
         ('<input ... purpose="current_iter"/>', '<input ... purpose="current_iteration"/>'),
     ),
     "W943": Code(

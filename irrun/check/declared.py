@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer
+from irrun.check.origins import as_declared, contradicts
 from irrun.check.rewiring import Contradiction, said_of_inputs
-from irrun.diagnostics import Diagnostic, LayerName, Note
+from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
-from irrun.spec.dims import Shape, fresh, incompatible
 from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Converting
 
 _HELP = "OpenVINO ignores what ports declare and infers it; people and other tools read it"
 
@@ -28,9 +29,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
+    half: list[Diagnostic] = []
     mistaken, blamed = inference.mistaken, inference.blamed
     doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
-    refused = {found.layer for found in inference.diagnostics if found.code == "E303"}
     for node in inference.nodes.values():
         layer = node.layer
         if layer in doubtful:  # whose cause is reported
@@ -50,6 +51,8 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if port.dims and port.dims != declared.dims:
                 if sized and contradicts(port.dims, known):
                     said.append(_other_shape(node, port, known, f"input {index}"))
+                elif sized and not contradicts(declared.dims, known):
+                    half += _half_known(node, port, source, known, f"input {index}")
             elif port.precision and declared.dims and known.shape and not port.dims:
                 silent.append((node, port, known, f"input {index}"))
             if said:
@@ -61,8 +64,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
         other: list[tuple[Port, Tensor, Diagnostic]] = []
         for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
-            if port.precision != tensor.type and not (layer.type == "Const" and _is_refused(value, inference, refused)):
+            if port.precision != tensor.type:
                 code = "W932" if value.consumers or not value.index else "I902"
+                code = "I904" if _is_compressed_output(node, value) else code
                 for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
                     other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
             if port.dims:
@@ -78,6 +82,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 silent.append((node, port, tensor, f"output {value.index}"))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
+    yield from half
     if odd:
         yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
@@ -85,6 +90,24 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if not port.element.children and node.layer.graph not in mistaken:
                 message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
                 yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+
+
+def _half_known(node: InferredLayer, port: Port, source: Value, known: Tensor, where: str) -> Iterator[Diagnostic]:
+    """A warning where one end of an edge declares sizes that the other one leaves open; of the end that is not so."""
+    ends = list(zip(port.dims, source.port.dims, known.shape or (), strict=False))
+    if not any((size == -1) != (other == -1) for size, other, _ in ends):
+        return
+    if not all(isinstance(size, int) for each in (port, source.port) for size in each.element.dims):  # reported
+        return
+    texts = [_sizes_text(each.dims) for each in (port, source.port)]
+    if any(size == -1 != other and isinstance(at, int) for size, other, at in ends) or any(
+        other == -1 != size and not isinstance(at, int) for size, other, at in ends
+    ):
+        message = f"{where} is declared as {texts[0]}, but as {texts[1]} where the edge begins"
+        yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+    else:
+        message = f"output {source.index} is declared as {texts[1]}, but as {texts[0]} where an edge arrives"
+        yield Diagnostic("W931", message, source.port.element.span, source.layer.label, _HELP)
 
 
 def _exchanged(found: Sequence[tuple[Port, Tensor, Diagnostic]], inference: Inference) -> Iterator[Diagnostic]:
@@ -137,7 +160,7 @@ def _origin(
     for index, source in enumerate(layer.inputs):
         port = wanted.get(index, source.port if source in others else None) if source is not None else None
         known = None if source is None else inference.tensor(source)
-        inputs.append(known if port is None or known is None else _as_declared(known, port))
+        inputs.append(known if port is None or known is None else as_declared(known, port))
     try:
         outputs = node.op.infer(inputs, node.attrs).outputs
     except Violation:
@@ -149,22 +172,11 @@ def _origin(
     return (others[changed[0]] if changed else layer) if follows else None
 
 
-def _as_declared(known: Tensor, port: Port) -> Tensor:
-    """What is known of a tensor where it is as a port declares."""
-    shape = tuple(fresh() if size == -1 else size for size in port.dims) if port.dims else known.shape
-    return Tensor(port.precision or known.type, shape)
-
-
 def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:
     cause = f"layer {origin}" if origin.label != diagnostic.layer else "what the layer reads"
     message = f"{diagnostic.message}, which follows from {cause}"
     note = Note("there it begins that ports and layers contradict", origin.span)
     return Diagnostic("I903", message, diagnostic.span, diagnostic.layer, notes=(note,))
-
-
-def _is_refused(value: Value, inference: Inference, refused: Container[LayerName | None]) -> bool:
-    """Whether a layer that reads a value is `refused` for types: that of the value, which the port does not have."""
-    return any(layer.label in refused for layer, _ in value.consumers if layer not in inference.nodes)
 
 
 def _compare_types(
@@ -175,17 +187,31 @@ def _compare_types(
         message = f"{where} is declared as {port.precision}, but is {tensor.type}"
         inference.contradicted.add(attribute_span(port.element, "precision"))
         yield Diagnostic(code, message, port.element.span, node.layer.label, _HELP)
+    elif port.precision not in (None, "dynamic") and _takes_any_type(node.layer):
+        message = f"{where} is declared as {port.precision}, but the `element_type` of the Parameter leaves it open"
+        help = f"OpenVINO goes by the attribute: is {port.precision} meant there?"
+        yield Diagnostic(code, message, port.element.span, node.layer.label, help)
+
+
+def _is_compressed_output(node: InferredLayer, value: Value) -> bool:
+    """Whether it is a constant that OpenVINO has compressed on saving, given back by the model as it is: of that it
+    declares the type that the file has it in."""
+    layer = node.layer
+    if node.op.trait(Converting) is None or layer.rt_info is None or layer.inputs[0] is None:
+        return False
+    marked = any(mark.attributes.get("name") == "decompression" for mark in layer.rt_info.findall("attribute"))
+    ends = any(reader.type == "Result" for reader, _ in value.consumers)
+    return marked and ends and value.port.precision == layer.inputs[0].port.precision
+
+
+def _takes_any_type(layer: Layer) -> bool:
+    return layer.type == "Parameter" and layer.attributes.get("element_type") in ("dynamic", "undefined")
+
+
+def _sizes_text(dims: Sequence[int]) -> str:
+    return f"[{', '.join('?' if size == -1 else str(size) for size in dims)}]"
 
 
 def _other_shape(node: InferredLayer, port: Port, tensor: Tensor, where: str) -> Diagnostic:
-    declared = f"[{', '.join('?' if size == -1 else str(size) for size in port.dims)}]"
-    message = f"{where} is declared as {declared}, but is {shape_text(tensor.shape)}"
+    message = f"{where} is declared as {_sizes_text(port.dims)}, but is {shape_text(tensor.shape)}"
     return Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
-
-
-def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
-    """Whether no tensor could have both the declared sizes, of which -1 is any, and the inferred ones."""
-    declared: Shape = dims
-    if tensor.shape is not None and -1 in dims and len(dims) == len(tensor.shape):
-        declared = tuple(known if size == -1 else size for size, known in zip(dims, tensor.shape, strict=True))
-    return incompatible(declared, tensor.shape)

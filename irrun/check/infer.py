@@ -17,9 +17,10 @@ from irrun.check.answers import Answers
 from irrun.check.attributes import read_attributes
 from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
-from irrun.check.doubts import doubtful_source, misshapen_inputs
+from irrun.check.doubts import doubtful_source
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
+from irrun.check.origins import cause_of
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
@@ -90,6 +91,7 @@ class Inference:
     `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
     edges, each with the value that it is to begin at, if it is these.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
+    `betrayed` are outputs that are not as declared, and the first error of what would be none if they were.
     `ops` are those of types and versions of which there is nothing to report.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
     """
@@ -108,6 +110,7 @@ class Inference:
         self.depth = self.repeated = self.symbolic = self.looked_at = 0
         self.exact = Spent()
         self.refuted: dict[Layer, Diagnostic] = {}
+        self.betrayed: dict[Value, Diagnostic] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.narrowed: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
@@ -207,14 +210,16 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         help = "that is a mistake in the op's module, not in the model"
         inference.report(Diagnostic("E309", message, layer.span, layer.label, help))
         return None
-    if suspect is not None:
+    beyond = len(inferred.outputs) < len(layer.outputs)
+    if suspect is not None and not (beyond and suspect.span == attribute_span(layer.element, "type")):
         inference.report(suspect)
+        suspect = None
     for each in inferred.tolerated:
         if not _of_missing(each.violation, op, layer):
             found = _tolerated(each, op, layer, inputs)
             failure = None if "E401" in inference.ignore else _as_declared(each.violation, layer, inference)
             inference.report(found if failure is None else _unreadable(found, failure))
-    _count_outputs(layer, op, inferred, inference)
+    _count_outputs(layer, op, inferred, inference, suspect)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
@@ -246,11 +251,16 @@ def _refused(
 ) -> InferredLayer | None:
     """What is known of a layer whose rule has refused it, which is reported: nothing, unless that may be ignored."""
     if found.code not in inference.ignore:
-        source = doubtful_source(layer, inference.weights) or _misshapen(op, layer, inputs, attrs, inference)
-        if source is not None:
+        source = doubtful_source(layer, inference.weights)
+        cause = None if source is not None else cause_of(op, layer, attrs, inference)
+        if source is None and cause is not None and cause.layer.type == "Const":
+            source = cause.layer
+        if source is not None and not inference.unbuilt.holds(layer):
             inference.refuted.setdefault(source, found)
-        else:
-            inference.report(found)
+            return None
+        inference.report(found)
+        if cause is not None and layer.graph.owner is None:
+            inference.betrayed.setdefault(cause, found)
         return None
     if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
         inference.report(as_refused(found, op, layer))
@@ -260,28 +270,16 @@ def _refused(
     return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
 
 
-def _misshapen(
-    op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any], inference: Inference
-) -> Layer | None:
-    """The constant without whose shape a layer would break no rule: with the sizes that its port declares."""
-    for number, constant in misshapen_inputs(layer, inference.weights) if not layer.bodies else ():
-        tensor, dims = inputs[number], constant.outputs[0].port.dims
-        declared = None if tensor is None else Tensor(tensor.type, dims)
-        try:
-            op.infer([*inputs[:number], declared, *inputs[number + 1 :]], attrs)
-        except Violation:
-            continue
-        return constant
-    return None
-
-
-def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference) -> None:
-    """Report a layer that declares more or fewer outputs than it has."""
+def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference, suspect: Diagnostic | None) -> None:
+    """Report a layer that declares more or fewer outputs than it has; a `suspect` type may be why it has more."""
     if not inferred.counted:
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
-        inference.report(Diagnostic("E302", message, layer.outputs[-1].port.element.span, layer.label))
+        help = f"delete the last ports, or is another type meant? see {source_page(op)}"
+        notes = () if suspect is None else (Note(f"{suspect.message}: {suspect.help}", suspect.span),)
+        span = layer.outputs[-1].port.element.span
+        inference.report(Diagnostic("E302", message, span, layer.label, help, notes))
     elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
         inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
 
@@ -392,7 +390,8 @@ def read_alone(graph: Graph, weights: Weights) -> Diagnostic | None:
     """The first error of a body that is inferred by what it declares, as OpenVINO reads it."""
     scratch = Inference(weights)
     infer_graph(graph, scratch, {})
-    return next((found for found in scratch.diagnostics if found.severity == "error"), None)
+    told = (found for found in scratch.diagnostics if found.severity == "error")
+    return next(told, None) or next(iter(scratch.refuted.values()), None)
 
 
 def failing_alone(failure: Diagnostic) -> str:

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
-from irrun.check.declared import contradicts
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
+from irrun.check.origins import contradicts
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to

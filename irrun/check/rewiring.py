@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import chain
 
 from irrun.check.infer import Inference
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import Diagnostic, LayerName, Note
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
 from irrun.records import NamedTuple
 
@@ -16,6 +16,9 @@ MAX_LOOKED_AT = 1000
 
 _COMPARED = 8
 """Other inputs, of the same shapes, that one is compared with."""
+
+_OF_READERS = ("W931", "W932", "E303", "E304", "E305", "E401")
+"""What is said of a layer where an edge to it begins at another one than it should."""
 
 _EDGES = "OpenVINO goes by the edges"
 
@@ -43,6 +46,44 @@ class Contradiction(NamedTuple):
     def may_read(self, value: Value) -> bool:
         """Whether a value is not made of the layer itself."""
         return self.layer not in leading_to([value.layer])
+
+
+def told_at_readers(
+    dead: Iterable[Diagnostic], found: Sequence[Diagnostic], graph: Graph
+) -> tuple[set[LayerName | None], list[Diagnostic]]:
+    """The layers that are `dead` since an edge begins elsewhere, as what is found of its reader says by then."""
+    told: set[LayerName | None] = set()
+    found = [*found]
+    unread = {each.layer: each for each in dead}
+    layers = [layer for layer in graph.walk() if layer.label in unread] if unread else []
+    for layer in layers[:_COMPARED]:
+        reader = _only_lost_reader(layer)
+        at = next((number for number, each in enumerate(found) if reader is not None and _is_about(each, reader)), None)
+        if at is None:
+            continue
+        told.add(layer.label)
+        message = f"nothing reads layer {layer}, whose output is as an input here declares: is the edge to begin there?"
+        if f"layer {layer}" not in (found[at].help or ""):
+            found[at] = replace(found[at], notes=(*found[at].notes, Note(message, layer.span)))
+    return told, found
+
+
+def _only_lost_reader(layer: Layer) -> Layer | None:
+    """The only layer with an input that is declared as an output of a layer which nobody reads, and reads another."""
+    unread = [value.port for value in layer.outputs if not value.consumers]
+    readers = [
+        reader
+        for reader in layer.graph.layers
+        for port, source in zip(reader.input_ports, reader.inputs, strict=True)
+        if source is not None and port.dims and not port.declares_as(source.port)
+        if any(port.declares_as(output) for output in unread)
+    ]
+    return readers[0] if len(readers) == 1 else None
+
+
+def _is_about(found: Diagnostic, layer: Layer) -> bool:
+    """Whether it is about what a layer reads."""
+    return found.layer == layer.label and found.code in _OF_READERS
 
 
 def said_of_inputs(found: Sequence[Contradiction], inference: Inference) -> Iterator[Diagnostic]:

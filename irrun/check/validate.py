@@ -8,13 +8,17 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+from irrun.check.assumed import against_ports
 from irrun.check.declared import compare_declared
-from irrun.check.doubts import refuted
+from irrun.check.doubts import of_sound_inputs, refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
+from irrun.check.origins import told_at_causes
+from irrun.check.rewiring import told_at_readers
+from irrun.check.unread_weights import check_whole
 from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
 from irrun.ir.graph import Layer, Model
@@ -133,20 +137,42 @@ def validate(
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
     inference = infer(found.graph, found.weights, given_tensors(found, shapes or {}), ignore=ignorable(ignore))
-    problems = refuted(problems, inference.refuted, found.weights)
-    declared = compare_declared(inference, sizes=not shapes)
+    problems = _with_inferred(problems, found, inference, searched, sizes=not shapes)
+    return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
+
+
+def _with_inferred(
+    problems: list[Diagnostic], model: Model, inference: Inference, searched: int | None, *, sizes: bool
+) -> list[Diagnostic]:
+    """All that is wrong with a model of which the reader has found these `problems`; of sizes that ports declare only
+    with `sizes`: where shapes were given they need not be right."""
+    problems = refuted(problems, inference.refuted, model.weights)
     bodies: list[Diagnostic] = []
     if len(inference.visited) > 1:
         from irrun.check.iterations import check_bodies  # most models have none
 
-        bodies = list(check_bodies(inference, sizes=not shapes))  # which takes back what is said inside of them
+        bodies = list(check_bodies(inference, sizes=sizes))  # which takes back what is said inside of them
+    declared = [*compare_declared(inference, sizes=sizes)]  # which asks what is said of bodies
+    inferred = [*told_at_causes(inference.diagnostics, declared, inference)]
+    dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
+    problems = [each for each in problems if each.code != "W904" or each.layer not in dead]
     whole = chain(bodies, check_variables(inference), check_order(inference))
-    later = chain(inference.diagnostics, whole, mixed_types(inference), declared, search_weights(found, searched))
+    later: Iterable[Diagnostic] = chain(
+        against_ports(inferred, inference) if sizes else inferred,
+        whole,
+        mixed_types(inference),
+        search_weights(model, searched),
+    )
+    if model.weights.doubtful:
+        later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     problems += limited(found for found in later if found.code != "W946" or found.layer not in portless)
+    explained = any(each.severity == "error" or each.code == "W904" for each in problems)
+    if not explained and not model.edited:  # the bytes of what was taken out stay until the model is written
+        problems += check_whole(model, searched)
     if inference.contradicted:  # where it matters no more how these are spelt
         problems = [found for found in problems if found.code != "W908" or found.span not in inference.contradicted]
-    return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
+    return problems
 
 
 def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:

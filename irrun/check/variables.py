@@ -7,7 +7,7 @@ from collections.abc import Iterator
 
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, Note
-from irrun.ir.graph import Graph
+from irrun.ir.graph import Graph, leading_to
 from irrun.ir.xml import attribute_span
 from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
@@ -47,6 +47,11 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
             message = f"variable `{name}` is stored, but its ReadValue reaches no Result or Assign: nobody reads it"
             help = "connect what the ReadValue gives, or delete both"
+            yield Diagnostic("E219", message, node.layer.span, node.layer.label, help, notes)
+        elif reader is not None and node.op.version < _SINCE and reader.layer not in leading_to([node.layer]):
+            notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
+            message = f"what is stored of variable `{name}` does not depend on its ReadValue"
+            help = f"OpenVINO looks for it among what leads to an Assign before opset{_SINCE}, and refuses the model"
             yield Diagnostic("E219", message, node.layer.span, node.layer.label, help, notes)
         elif reader is not None:
             yield from _misfit(node, reader, name, inference)

@@ -6,10 +6,11 @@ from __future__ import annotations
 from itertools import islice, takewhile
 
 from irrun.diagnostics import Note
-from irrun.ir.findings import Findings
+from irrun.ir.findings import Findings, whole_number
 from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap
 from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
+from irrun.spec.registry import registry
 from irrun.spelling import close_matches
 
 MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
@@ -153,7 +154,8 @@ def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Fi
     external = findings.integer(element, "external_port_id", UNCONNECTED, layer)
     if external < UNCONNECTED:
         message = f"`external_port_id` is {external}, but must be a port number, or -1 for none"
-        findings.add("E213", message, element, "external_port_id", layer=layer)
+        help = "an <input> has the number of an input of the layer, from 0 on, an <output> the id of an output port"
+        findings.add("E213", message, element, "external_port_id", layer=layer, help=help)
     internal = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
     if axis is not None and axis < 0 and element.tag == "input":
@@ -182,17 +184,31 @@ def _inside(
     if id is None:
         return None
     found = inner.get(id)
-    if found is None:
+    if found is None and id in _named_by_edges(inner):  # which is reported
+        layer.broken = True
+    elif found is None:
         ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
-        help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else None
+        help = f"the body has no {type}, which `{name}` is to name"
+        help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else help
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
     elif found and found.type != type:
-        if found.type:  # a missing one is reported
+        layer.broken = True
+        if registry().versions(found.type):  # a missing or unknown one is reported
             notes = (Note("this layer", found.span),)
             message = f"layer {found} of the body is not a {type}"
-            findings.add(code, message, element, name, layer=layer, notes=notes)
+            ids = [inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type]
+            help = f"`{name}` names a {type} of the body: {', '.join(map(str, sorted(ids)[:8]))}"
+            findings.add(code, message, element, name, layer=layer, notes=notes, help=help if ids else None)
         return None
     return found
+
+
+def _named_by_edges(inner: dict[int, Layer]) -> set[int | None]:
+    """The ids of layers that the edges of a body name."""
+    graph = next((layer.graph for layer in inner.values()), None)
+    edges = graph.element.find("edges") if graph is not None else None
+    found = edges.children if edges is not None else ()
+    return {whole_number(edge.attributes.get(end, "")) for edge in found for end in ("from-layer", "to-layer")}
 
 
 def _check_inputs(layer: Layer, body: LayerBody, findings: Findings) -> None:
@@ -257,7 +273,8 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
         if any(value.index not in {entry.external for entry in outputs} for outputs in others):
             continue  # which is reported
         message = f"no <output> of the port map of the {body.graph.element.tag} gives this output its value"
-        findings.add("E213", message, value.port.element, layer=layer)
+        help = "add an <output> with the id of the port, and of a Result of the body, or delete the port"
+        findings.add("E213", message, value.port.element, layer=layer, help=help)
 
 
 def _warn_of_numbers(layer: Layer, entries: dict[int, PortMap], rank: dict[int, int], findings: Findings) -> None:
@@ -365,6 +382,12 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
         help = "one <output> says which result decides whether the loop goes on"
         message = "the `execution_condition` is named twice"
         findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
+    whole = {entry.external for entry in body.outputs}.issuperset(value.index for value in layer.outputs)
+    for entry in body.outputs if whole and (conditions or not loop) else ():  # else it is reported what is missing
+        if entry.external == UNCONNECTED and not entry.purpose:
+            help = 'write the id of an output port, or, of a Loop, purpose="execution_condition"; or delete the entry'
+            message = "this entry gives no output a value, and has no purpose"
+            findings.add("W942", message, entry.element, "external_port_id", layer=layer, help=help)
     fed_back = {edge.parameter for edge in body.back_edges}
     for tag, entries in (("input", body.inputs), ("output", body.outputs)):
         for entry in entries:

@@ -9,7 +9,7 @@ from functools import cache
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_span
-from irrun.spelling import blank_help, close_matches
+from irrun.spelling import advice, blank_help, misspelt
 
 _WHOLE = re.compile(r"\s*(\+?)0*(\d+)", re.ASCII)
 _INTEGER = re.compile(r"\s*([-+]?)0*(\d+)", re.ASCII)
@@ -71,15 +71,21 @@ class Findings:
         return any(found.severity == "error" for found in self.diagnostics[start:])
 
     def lacks(self, element: Element, names: tuple[str, ...], graph: Graph, layer: Layer | None = None) -> bool:
-        """Whether `element` has not all attributes of `names`; then that is an error."""
+        """Whether `element` has not all attributes of `names`; then that is an error, at one that seems to be meant."""
         given = element.attributes
         missing = [name for name in names if name not in given]
         if not missing:
             return False
         listed = " and no ".join(f"`{name}`" for name in missing)
-        close = close_matches(missing[0], given)
-        help = f"did you mean it by `{close[0]}`, which is not read?" if close and close[0] not in names else None
-        self.add("E201", f"<{element.tag}> has no {listed}", element, graph=graph, layer=layer, help=help)
+        meant = misspelt(missing, given, names)
+        written = meant[1] if meant else None
+        needed = " and ".join([", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`"][len(names) == 1 :])
+        help = (
+            f"`{written}` is not read: {advice(*meant[::-1])}"
+            if meant
+            else f"OpenVINO reads no <{element.tag}> without {needed}"
+        )
+        self.add("E201", f"<{element.tag}> has no {listed}", element, written, graph=graph, layer=layer, help=help)
         return True
 
     def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:
@@ -90,7 +96,8 @@ class Findings:
             return number
         what = "less than 2**63" if _WHOLE.fullmatch(text) else "a whole number, 0 or more"
         message = f"`{name}` is `{text}`, but must be {what}"
-        self.add("E202", message, element, name, graph=graph, layer=layer, help=blank_help(text))
+        help = blank_help(text) or "write digits alone, without a sign or a point"
+        self.add("E202", message, element, name, graph=graph, layer=layer, help=help)
         return None
 
     def integer(self, element: Element, name: str, default: int, layer: Layer) -> int:
@@ -103,7 +110,8 @@ class Findings:
             return number
         what = "inside [-2**63, 2**63)" if match else "an integer"
         message = f"`{name}` is `{text}`, but must be {what}"
-        self.add("E202", message, element, name, layer=layer, help=blank_help(text))
+        help = blank_help(text) or "write digits, with a minus before them if it is counted from the end"
+        self.add("E202", message, element, name, layer=layer, help=help)
         return default
 
 

@@ -29,6 +29,8 @@ UNKNOWN_ID = -1
 
 _EXACT = {name.lower(): name for name in ("Parameter", "Result", "ReadValue", "Assign")}
 _CHILDREN = frozenset({"data", "input", "output", "rt_info", *BODY_TAGS, *MAP_TAGS})
+_OUTPUT_NAMES = "output_names"
+"""An attribute that only a Result has on its <layer>."""
 _WITHOUT = {"Parameter": ("input",), "Const": ("input",), "Result": ("output",)}
 """Lists of ports that layers of a type have not."""
 _WITH_DATA = {"Parameter": {"element_type", "shape"}, "Const": {"element_type", "shape", "offset", "size"}}
@@ -63,6 +65,8 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
     for layer in graph.layers:
         if len(layer.outputs) + len(layer.input_ports) == 1 and _may_be_an_end(layer):
             _take_for_meant(layer, findings)
+        if layer.marked and layer.type != "Result" and _OUTPUT_NAMES in layer.element.attributes:
+            _report_lost_output(layer, findings)
     return True
 
 
@@ -102,8 +106,8 @@ def _written_layer(element: Element, graph: Graph, findings: Findings) -> Layer:
     findings.lacks(element, OF_LAYER, graph, layer)
     if layer.data:
         layer.attributes = layer.data.attributes
-    if type == "Result" and "output_names" in given:
-        layer.attributes = {**layer.attributes, "output_names": given["output_names"]}
+    if type == "Result" and _OUTPUT_NAMES in given:
+        layer.attributes = {**layer.attributes, _OUTPUT_NAMES: given[_OUTPUT_NAMES]}
     if type != given.get("type", ""):
         _report_case(layer, given["type"], findings)
     if type.lower() == "constant" or (type.lower() == "const" and type != "Const"):
@@ -133,6 +137,16 @@ def _take_for_meant(layer: Layer, findings: Findings) -> None:
         help = advice(layer.type, meant)
         layer.type = meant
         findings.add("E301", message, layer.element, "type", layer=layer, help=help)
+
+
+def _report_lost_output(layer: Layer, findings: Findings) -> None:
+    """Report a layer without outputs which has names for one as only a Result has, and take it for that."""
+    if layer.outputs or len(layer.input_ports) > 1:
+        return
+    message = f"a layer of type `{layer.type}` is no output, but has the names of one"
+    help = "did you mean `Result`? OpenVINO drops the layer, and all that only leads to it"
+    findings.add("E225", message, layer.element, "type", layer=layer, help=help)
+    layer.type = "Result"
 
 
 def _report_case(layer: Layer, written: str, findings: Findings) -> None:
@@ -234,7 +248,7 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
     for position, child in enumerate(members(element, "port", findings, layer.graph, layer), start):
         given = child.attributes
         known = PORT_ATTRIBUTES if output else INPUT_ATTRIBUTES
-        if not given.keys() <= known:
+        if not given.keys() <= known and "id" in given:
             report_attributes(child, known, findings, layer.graph, layer)
         if child.tag != "port":
             child.dims = [*child.findall("dim")]

@@ -96,6 +96,25 @@ _OTHERS = (
 )
 
 
+_TAGS = b"|".join(sorted({tag.encode() for tag in (*_CHILDREN, *chain(*_CHILDREN.values()))}, reverse=True))
+_BARE = re.compile(rb""">\s*(/?(?:%s)(?:\s+[^\s=/>"'<]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*/?>)""" % _TAGS)
+"""A tag of an IR without its `<`, behind another tag."""
+
+_MOST_BARE = 1 << 16
+"""Bytes before what does not fit in which such a tag is looked for."""
+
+
+def without_bracket(source: Source, start: int, end: int) -> Diagnostic | None:
+    """The error of the last tag that has no `<`, in the bytes from the end of a tag at `start` on."""
+    found = list(_BARE.finditer(source.data, max(start, 0), end))
+    if not found:
+        return None
+    text = found[-1][1].decode("utf-8", "replace")
+    word = re.match(r"/?\w+", text)
+    span = source.span(found[-1].start(1), len(text))
+    return Diagnostic("E101", f"`<` is missing before `{word[0] if word else text}`", span, help="write `<` there")
+
+
 def mistaken(head: bytes) -> tuple[str, str] | None:
     """What a file is that begins so and is no XML, and what to do about it."""
     for start, what, help in _OTHERS:
@@ -135,7 +154,8 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
         help = "the file may be cut short"
         return Diagnostic("E101", f"the file ends while <{opened.tag}> is open", span, help=help, notes=note)
     if name == expat.errors.XML_ERROR_TAG_MISMATCH and opened:
-        return _mismatch(source, data.rfind(b"<", 0, offset + 1), stack)
+        bare = without_bracket(source, data.find(b">", max(offset - _MOST_BARE, 0)), offset)
+        return bare or _mismatch(source, data.rfind(b"<", 0, offset + 1), stack)
     if name == expat.errors.XML_ERROR_INVALID_TOKEN and _broken_utf8(data, offset):
         return Diagnostic("E101", "the bytes here are not UTF-8", span, help=UTF8)
     if name == expat.errors.XML_ERROR_INVALID_TOKEN and (value := _unquoted(data, offset)):

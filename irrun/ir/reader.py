@@ -5,15 +5,14 @@ from __future__ import annotations
 import os
 import re
 import stat
-from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 
-from irrun.diagnostics import Diagnostic, IRError, Note, limited
+from irrun.diagnostics import Diagnostic, IRError, limited
 from irrun.files import open_regular, read_most
 from irrun.ir.bodies import check_bodies, check_fed, is_body, maps_exchanged, read_maps
 from irrun.ir.collector import collector_paused
+from irrun.ir.constants import check_constants
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer, LayerBody, Model
@@ -23,10 +22,8 @@ from irrun.ir.runtime import check_layouts_of_results
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
-from irrun.ir.weights import Blob, Content, Weights, WeightsError
-from irrun.ir.xml import Element, attribute_span, parse
-from irrun.records import dataclass
-from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.ir.weights import Content, Weights
+from irrun.ir.xml import Element, parse
 from irrun.spelling import blank_help
 
 MAX_XML_BYTES = 3 << 28
@@ -36,9 +33,6 @@ _LFS_POINTER = b"version https://git-lfs.github.com/"
 _HTML = rb"(?is)\s*+(?>(?><!--.*?-->)\s*+)*+<(!doctype\s+html|html)\b"
 _BLANKS = b"\xef\xbb\xbf\xff\xfe\x00 \t\r\n"
 """What may stand before the first character: marks of encodings, zeros of UTF-16, and space."""
-
-_MAX_NOTED = 8
-"""Constants that a diagnostic names of those whose bytes another one has."""
 
 _BODY_PARTS = ("layers", "edges", "rt_info")
 
@@ -113,7 +107,7 @@ def check_form(model: Model) -> list[Diagnostic]:
                 check_fed(body, findings)
                 pending.append(body.graph)
         check_structure(graph, findings, connected=True)
-    _check_constants(_constants(model.graph), model.weights, findings)
+    check_constants(_constants(model.graph), model.weights, findings)
     return limited(findings.diagnostics)
 
 
@@ -195,7 +189,8 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
         return None
     findings.version = version
     graph = _graphs(root, findings)
-    report_texts(root, findings)
+    if report_texts(root, findings):
+        return None
     if _is_execution_graph(graph):
         help = (
             "use the model that was compiled; `irrun inspect` tells what this file says, which is how a device ran it"
@@ -295,116 +290,5 @@ def _weights(path: Path | None, content: Content | None, graph: Graph, findings:
         message = f"`{weights.path}` is {what}, not the weights"
         findings.add("E503", message, layer.data or layer.element, "offset", layer=layer, help=help)
         return Weights(None)
-    _check_constants(constants, weights, findings)
+    check_constants(constants, weights, findings)
     return weights
-
-
-def _check_constants(constants: list[Layer], weights: Weights, findings: Findings) -> None:
-    faults = [(layer, fault) for layer in constants if (fault := _check_constant(layer, weights, findings))]
-    _warn_of_overlaps(constants, weights, findings)
-    for code in ("E501", "E503"):
-        _report_together([pair for pair in faults if pair[1].code == code], weights, findings)
-
-
-def _check_constant(layer: Layer, weights: Weights, findings: Findings) -> WeightsError | None:
-    """Report what is wrong with a Const; what may have one cause for many of them, the .bin itself, is returned."""
-    try:
-        blob = weights.check(layer)
-    except WeightsError as error:
-        if error.code in ("E501", "E503"):
-            return error
-        findings.add(error.code, str(error), layer.data or layer.element, error.attribute, layer=layer, help=error.help)
-        return None
-    if blob.size > blob.needed:
-        _warn_of_excess(layer, blob, weights, findings)
-    return None
-
-
-def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights, findings: Findings) -> None:
-    """One diagnostic for all Consts that miss the .bin, or its end; at the first of them."""
-    if not errors:
-        return
-    layer, error = errors[0]
-    message, help, path = str(error), error.help, weights.path
-    if error.code == "E501":
-        count = "1 Const has its data" if len(errors) == 1 else f"{len(errors)} Consts have their data"
-        message = f"there is no `{path}`, where {count}" if path else f"no weights are given, where {count}"
-        help = "put the .bin beside the .xml under the same name, or say where it is"
-        help = help if path else "give its .bin, too, as a path (--bin on the command line), bytes or an open file"
-    elif len(errors) > 1:
-        worst = max(errors, key=lambda pair: pair[1].missing)[1]
-        message = f"{len(errors)} Consts lie beyond the end of `{path}`, which lacks {worst.missing} bytes"
-        help = "is it this model's .bin, and was it downloaded or copied to its end?"
-    findings.add(error.code, message, layer.data or layer.element, error.attribute, layer=layer, help=help)
-
-
-def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findings) -> None:
-    """One warning for each Const that has bytes of others, at the one that has likely moved: equal blobs are one on
-    purpose."""
-    overlaps = list(_overlaps(constants, weights))
-    counts = Counter(layer for overlap in overlaps for layer in overlap.pair)
-    found: dict[Layer, list[_Overlap]] = {}
-    for overlap in overlaps:
-        most = max(overlap.pair, key=counts.__getitem__)
-        sure = most.data is not None and counts[most] > min(counts[layer] for layer in overlap.pair)
-        at = most if sure else overlap.moved
-        found.setdefault(at, []).append(overlap)
-        for layer in overlap.pair:
-            weights.doubtful.setdefault(layer, at)
-    for layer, shared in found.items():
-        assert layer.data is not None
-        others = [one if other is layer else other for one, other in (overlap.pair for overlap in shared)]
-        notes = [
-            Note(f"the bytes of layer {other}", attribute_span(other.data or other.element, "offset"))
-            for other in others[:_MAX_NOTED]
-        ]
-        start, end = min(overlap.start for overlap in shared), max(overlap.end for overlap in shared)
-        listed = f"layer {others[0]}" if len(others) == 1 else f"layers {', '.join(map(str, others[:_MAX_NOTED]))}"
-        more = f" and {len(others) - _MAX_NOTED} more" if len(others) > _MAX_NOTED else ""
-        message = f"bytes {start} to {end} are also those of {listed}{more}"
-        which = "one of the two" if len(others) == 1 else "one of them, likely this one,"
-        help = f"{which} has a wrong `offset` or shape; only equal constants share their bytes, whole"
-        findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=tuple(notes))
-
-
-@dataclass(frozen=True, slots=True)
-class _Overlap:
-    """Bytes from `start` to `end` that two Consts share; where they lie tells which of them has `moved`."""
-
-    pair: tuple[Layer, Layer]
-    moved: Layer
-    start: int
-    end: int
-
-
-def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
-    blobs = [
-        (blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.elements
-    ]
-    last: tuple[int, int, Layer] | None = None
-    free = 0  # bytes before the last one that nobody has
-    for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
-        if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
-            moved, other = layer, last[2]
-            odd, odd_before = _is_odd(layer, weights), _is_odd(other, weights)
-            if other.data and (odd_before > odd or (free == last[1] - offset and odd_before >= odd)):
-                moved = other
-            yield _Overlap((layer, other), moved, offset, min(-end, last[1]))
-        if last is None or -end > last[1]:
-            free = max(offset - (last[1] if last else 0), 0)
-            last = offset, -end, layer
-
-
-def _is_odd(layer: Layer, weights: Weights) -> bool:
-    """Whether a Const begins where no array of such elements does that a converter has written."""
-    blob = weights.checked(layer)
-    return blob is not None and blob.offset % max(ELEMENT_TYPES[blob.element_type].bits // 8, 1) != 0
-
-
-def _warn_of_excess(layer: Layer, blob: Blob, weights: Weights, findings: Findings) -> None:
-    read = weights.read_bytes(blob)
-    if blob.size > max(read, 1) and layer.data:  # OpenVINO writes a byte for a tensor without elements
-        message = f"`size` is {blob.size} bytes, but {blob.elements} elements of {blob.element_type} take {read}"
-        help = "OpenVINO ignores the rest; a shape or an element type may be wrong"
-        findings.add("W905", message, layer.data, "size", layer=layer, help=help)
-        weights.doubtful[layer] = layer

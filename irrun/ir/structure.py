@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections import deque
 
 from irrun.diagnostics import Note
-from irrun.ir.findings import Findings
+from irrun.ir.findings import Findings, whole_number
 from irrun.ir.graph import Graph, Layer, Value, leading_to
 from irrun.ir.layers import tensor_names
+from irrun.spec.registry import registry
 from irrun.spelling import close_matches
 
 MAX_CYCLES = 100
@@ -69,6 +70,8 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
     cyclic = not _in_order(graph) and _report_cycles(graph, findings)
     _warn_of_names(graph, findings)
     _check_variables(graph, findings)
+    if not graph.sinks and _may_have_a_sink(graph):  # which is reported
+        return
     if not graph.sinks and (graph.layers or graph.element.find("layers") is not None):
         what = f"the {graph.element.tag}" if graph.owner else "the model"
         help = (
@@ -77,6 +80,24 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
         findings.add("E212", f"{what} has no Result", graph.element, graph=graph, help=help)
     elif connected and not cyclic:
         _warn_of_unreachable(graph, findings)
+
+
+def _may_have_a_sink(graph: Graph) -> bool:
+    """Whether what ends the graph may be a layer of no known type, or one that edges name and that is not there."""
+    known = registry()
+    ends = [layer for layer in graph.layers if layer.input_ports and not layer.outputs]
+    return any(layer.type and not known.versions(layer.type) for layer in ends) or _lacks_layers(graph)
+
+
+def _lacks_layers(graph: Graph) -> bool:
+    """Whether edges name layers that are not there, which is reported."""
+    ids, edges = {layer.id for layer in graph.layers}, graph.element.find("edges")
+    ends = [
+        whole_number(edge.attributes.get(name, ""))
+        for edge in (edges.children if edges is not None else ())
+        for name in ("from-layer", "to-layer")
+    ]
+    return not ids.issuperset(end for end in ends if end is not None)
 
 
 def _in_order(graph: Graph) -> bool:
@@ -121,9 +142,22 @@ def _warn_of_names(graph: Graph, findings: Findings) -> None:
             _report_outputs(layer, findings)
     names = [layer.name for layer in graph.layers if layer.name]
     of_tensors = [name for layer in graph.layers for value in layer.outputs for name in value.port.names]
+    if any(name != name.strip() for name in of_tensors):
+        _warn_of_blanks(graph, findings)
     told = _collisions(graph, findings) if findings.version == 10 and graph.owner is None else set()
     if len(set(names)) < len(names) or len(set(of_tensors)) < len(of_tensors):
         _warn_of_shared_names(graph, findings, told)
+
+
+def _warn_of_blanks(graph: Graph, findings: Findings) -> None:
+    """Report names of tensors that begin or end with a blank, which is part of them."""
+    for layer in graph.layers:
+        for value in layer.outputs:
+            odd = next((name for name in value.port.names if name != name.strip()), None)
+            if odd is not None:
+                message = f"the name of the tensor is `{odd}`, with the blank"
+                help = f"write `{odd.strip()}`: OpenVINO takes blanks around commas for parts of names"
+                findings.add("W917", message, value.port.element, "names", layer=layer, help=help)
 
 
 def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
@@ -152,7 +186,7 @@ def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
         if len(layer.outputs) > 1:
             name = f"{name}.{value.index}"
         other = taken.setdefault(name, value) if layer.name else value
-        if other is value or name in value.port.names or value in found:
+        if other is value or value in found:
             continue
         found[value] = layer
         kind = "input" if layer.type == "Parameter" else "output"
@@ -166,8 +200,8 @@ def _collisions(graph: Graph, findings: Findings) -> set[Layer]:
 
 
 def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) -> None:
-    """Report names that several layers, or several tensors, have, but for layers of which it is `told`, and for two of
-    one id, which may be one layer that is there twice."""
+    """Report names that several layers, or tensors, have, but for layers of which it is `told` already, and for two of
+    one id, which may be one layer, or one port, that is there twice."""
     layers: dict[str, Layer] = {}
     values: dict[str, Value] = {}
     for layer in graph.layers:
@@ -182,7 +216,8 @@ def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) ->
             names = value.port.names
             for name in names:
                 other = values.setdefault(name, value)
-                twice = other.layer is not layer and other.layer.id == layer.id
+                twice = other.layer.id == layer.id and (other.layer is not layer or other.port.id == value.port.id)
+                twice |= bool(told & {layer, other.layer})
                 if other is not value and not twice and not _is_repeated_inside(value, other, graph):
                     notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
                     kept = addressed(value, graph) and not addressed(other, graph)
@@ -205,7 +240,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             message = f"variable `{name}` is stored twice"
             help = "store it once; which of the two counts depends on the order in which they happen to run"
             _at_variable("W912", message, layer, findings, help, notes)
-        if name not in read:
+        if name not in read and not _lacks_layers(graph):
             close = close_matches(name, read)
             help = (
                 f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
@@ -214,7 +249,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             _at_variable("E219", message, layers[0], findings, help)
     twice = any(len(layers) > 1 for layers in stored.values())
     if not stored.keys() - read.keys() and not twice:  # a misspelt one would be reported twice
-        for name in read.keys() - stored.keys():
+        for name in () if _lacks_layers(graph) else read.keys() - stored.keys():
             help = "add an Assign of that variable_id; without one the layer always gives its initial value"
             _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
 

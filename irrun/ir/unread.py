@@ -47,16 +47,26 @@ _OLD = rb"(?s)<(" + b"|".join(sorted(name.encode() for name in _OF_OLD_TOOLS)) +
 """One of these with all that stands in it."""
 
 
-def report_texts(root: Element, findings: Findings) -> None:
-    """Report the text between elements, of which only a <dim> has any that is read, unless the element is reported."""
+def report_texts(root: Element, findings: Findings) -> bool:
+    """Report the text between elements, of which only a <dim> has any that is read, unless the element is reported.
+
+    Whether it is a tag without its `<`, which is all that is to be said of the file then.
+    """
     packed = root.source.parsed.translate(None, b" \t\r\n")
     # behind each tag, but for the last one and those of <dim>s, comes another one: to count them takes no time
     texts = packed.count(b">") - packed.count(b"><") - 1
     if texts == packed.count(b"<dim>") - packed.count(b"<dim><") and b"<![CDATA[" not in packed:
-        return
+        return False
     data = root.source.data
     unread = [found.span() for found in re.finditer(_OLD, data)]
     found = [pair for pair in _texts(data) if not any(begin < pair[0] < end for begin, end in unread)]
+    from irrun.ir.malformed import without_bracket  # most files have no text
+
+    ends = ((data.rfind(b">", 0, place), data.find(b"<", place)) for place, _ in found)
+    bare = next((bare for place, end in ends if (bare := without_bracket(root.source, place, end))), None)
+    if bare is not None:
+        findings.diagnostics[:] = [bare]
+        return True
     told = {(each.line, each.column) for each in findings.diagnostics if found}
     begins = [root.source.span(tag) for _, tag in found]
     pairs = zip(found, begins, strict=True)
@@ -66,6 +76,7 @@ def report_texts(root: Element, findings: Findings) -> None:
         help = "delete it, or write it as an attribute if it is one"
         place = Element("", {}, root.source, places[0])
         findings.add("W907", f"text stands where only elements are read{more}", place, help=help)
+    return False
 
 
 def _texts(data: bytes) -> Iterator[tuple[int, int]]:

@@ -29,7 +29,7 @@ from irrun.records import NamedTuple
 from irrun.spec.attributes import MAX_RANK, WHOLE
 from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.pending import Array as Array
-from irrun.spelling import blank_help
+from irrun.spelling import advice, blank_help, misspelt
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Layer
@@ -145,8 +145,7 @@ def read_blob(attributes: dict[str, str]) -> Blob:
         )
         raise WeightsError("E507", "a Const cannot have its value inline", "value", help)
     if not attributes.keys() >= _OF_BLOB:
-        missing = [name for name in _OF_BLOB if name not in attributes]
-        raise WeightsError("E505", f"the <data> of a Const has no {' and no '.join(f'`{name}`' for name in missing)}")
+        raise _lacking([name for name in _OF_BLOB if name not in attributes], attributes)
     element_type = attributes["element_type"]
     if element_type not in ELEMENT_TYPES or element_type == "dynamic":
         lower = element_type.strip().lower()
@@ -155,10 +154,21 @@ def read_blob(attributes: dict[str, str]) -> Blob:
     shape, count, plain = _shape(attributes["shape"])
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
     plain = plain and (attributes["offset"] + attributes["size"]).replace(" ", "").isdecimal()
-    return Blob(element_type, shape, offset, size, count, _needed(element_type, count), plain)
+    return Blob(element_type, shape, offset, size, count, bytes_of(element_type, count), plain)
 
 
-def _needed(element_type: str, count: int) -> int:
+def _lacking(missing: list[str], attributes: dict[str, str]) -> WeightsError:
+    """The error of a Const without some of its attributes, at one that seems to be meant for one of these."""
+    message = f"the <data> of a Const has no {' and no '.join(f'`{name}`' for name in missing)}"
+    meant = misspelt(missing, attributes, _OF_BLOB)
+    if meant is not None:
+        return WeightsError("E505", message, meant[1], f"`{meant[1]}` is not read: {advice(*meant[::-1])}")
+    does = "`offset` and `size` say which bytes of the .bin are its data, `element_type` and `shape` what they are"
+    return WeightsError("E505", message, help=does)
+
+
+def bytes_of(element_type: str, count: int) -> int:
+    """What so many elements take; of strings, the table in front of their text."""
     if element_type == "string":
         return 4 * (count + 2)
     if element_type in _GROUPS:
@@ -180,7 +190,8 @@ def _integer(attributes: dict[str, str], name: str) -> int:
         number = _TOO_LARGE
     if number >= _TOO_LARGE:
         message = f"`{name}` is `{text}`, but must be a whole number of bytes"
-        raise WeightsError("E506", message, name, blank_help(text))
+        help = blank_help(text) or f"write digits alone: `{name}` counts bytes"
+        raise WeightsError("E506", message, name, help)
     return number
 
 
@@ -197,10 +208,14 @@ def _shape(text: str) -> tuple[tuple[int, ...], int, bool]:
     shape = tuple(map(int, items))
     if len(shape) > MAX_RANK:
         raise WeightsError(
-            "E506", f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most", "shape"
+            "E506",
+            f"the shape has {len(shape)} dimensions, but arrays have {MAX_RANK} at most",
+            "shape",
+            "leave out dimensions of 1, or is the shape a list of something else?",
         )
     if 8 * math.prod([size or 1 for size in shape]) > MAX_BYTES:
-        raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape")
+        help = "is a size wrong by a factor? The `size` in bytes and the port tell how many there are"
+        raise WeightsError("E506", f"the shape `{text}` has more elements than an array can have", "shape", help)
     digits = text.replace(",", "").replace(" ", "")
     return shape, math.prod(shape), not digits or digits.isdecimal()
 
@@ -433,7 +448,8 @@ class Weights:
         stored, first = np.frombuffer(self._read(blob.offset, 8), "<i4").tolist()
         if stored != blob.elements:
             message = f"the blob holds {stored} strings, but the shape has {blob.elements} elements"
-            raise WeightsError("E510", message, "shape")
+            help = f"write a shape of {stored} elements, or the `offset` of the strings that are meant"
+            raise WeightsError("E510", message, "shape", help)
         if blob.elements > MAX_STRINGS:
             raise WeightsError("E509", f"there are {blob.elements} strings, more than {MAX_STRINGS}", "shape")
         longest = 0

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.declared import contradicts
+from irrun.check.origins import contradicts
 from irrun.check.validate import GivenShapes, find_input, given_shape
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Layer, Model

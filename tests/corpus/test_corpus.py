@@ -80,11 +80,12 @@ def _sparse(document):
 
 def _apart(document):
     """Blobs at odd offsets, with gaps between them and bytes behind the last."""
+    before, document.weights = document.weights, b""
     for number, layer in enumerate(document.layers):
         if layer.get("type") == "Const":
             data = data_of(layer)
             start, size = int(data.get("offset")), int(data.get("size"))
-            content = document.weights[start : start + size]
+            content = before[start : start + size]
             document.weights += bytes(8 - len(document.weights) % 8 + 1 + 2 * (number % 4))
             document.write(data, content)
     document.weights += bytes(5)

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Set
 from dataclasses import replace
 
 from irrun.check.fixes import constants, port_maps, ports, wiring, words
 from irrun.check.fixes.markup import markup
 from irrun.check.fixes.place import Case, Text
 from irrun.check.validate import Report
-from irrun.diagnostics import Diagnostic, Fix
+from irrun.diagnostics import Diagnostic, Fix, LayerName, Span
+from irrun.ir.graph import Layer
 from irrun.ir.lines import Source
 from irrun.ir.sources import is_memory
-from irrun.ir.xml import as_utf8
+from irrun.ir.xml import Element, as_utf8
+from irrun.records import NamedTuple
 
 MAX_FIXED = 5000
 """Diagnostics of one model for which fixes are looked for."""
@@ -24,6 +26,12 @@ STALE = ("I903", "W931", "W932", "W904")
 CONNECTING = ("E201", "E202", "E203", "E204", "E205", "E206", "E207", "E208", "E213", "E214", "E215", "E218")
 """What is mended by connecting layers, to what seems to be meant."""
 
+_PROMISED = ("W931", "W932", "I903")
+"""What is mended by declaring what is inferred, which is right where the port alone is wrong."""
+
+_AGAINST = ("W950", "W951", "W953", "W954", "E511")
+"""What tells of a layer that it may be other than was meant, so that its ports may tell the truth."""
+
 _DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930", "W955")
 """What a model may not compute what was meant for; ports that contradict it then tell the truth."""
 
@@ -31,7 +39,9 @@ _DOUBTS = ("W901", "W902", "W905", "W909", "W910", "W930", "W955")
 def _identified(case: Case) -> Iterator[Fix]:
     """E201, E202, E204: what is at fault tells which kind of id it is."""
     tag = case.element.tag
-    if tag == "port":
+    if case.attribute is not None and case.diagnostic.code == "E201":
+        yield from words.misspelt_attribute(case)
+    elif tag == "port":
         yield from wiring.port_id(case)
     elif tag == "edge" and case.layer is None:
         yield from wiring.edge_end(case)
@@ -85,6 +95,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "E219": words.misspelt_variable,
     "E220": wiring.misspelt_element,
     "E221": words.respelled_type,
+    "E225": words.lost_output,
     "E301": words.unknown_op,
     "E302": ports.spare_output,
     "E303": words.suspected_attribute,
@@ -92,6 +103,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "E305": words.suspected_attribute,
     "E306": words.missing_attribute,
     "E307": words.unreadable_value,
+    "E310": words.as_declared,
     "E401": words.suspected_attribute,
     "E503": constants.constant,
     "E504": constants.constant,
@@ -128,13 +140,35 @@ def with_fixes(report: Report) -> Report:
     if report.model is None:
         return replace(report, diagnostics=[_of_markup(report, found) for found in report.diagnostics])
     text = Text(report.model)
+    suspected = _suspected(report)
     mended = [
-        _of_model(report, text, found) if number < MAX_FIXED else found
+        _of_model(report, text, found, suspected) if number < MAX_FIXED else found
         for number, found in enumerate(report.diagnostics)
     ]
     if any(found.code in _DOUBTS and not all(fix.safe for fix in found.fixes) for found in mended):
         mended = [_doubtful(found) if found.code in STALE else found for found in mended]
     return replace(report, diagnostics=mended)
+
+
+class _Suspected(NamedTuple):
+    """What speaks for it that ports which are not as inferred tell the truth: `layers` and places of such, and whether
+    an edge may be wrong, so that a layer is `lost`."""
+
+    layers: Set[LayerName | None]
+    places: Set[Span | None]
+    lost: bool
+
+    def holds(self, found: Diagnostic, layer: Layer | None, port: Element) -> bool:
+        """Whether something speaks for what a port declares."""
+        if found.code == "I903" or found.layer in self.layers or (layer is not None and layer.span in self.places):
+            return True
+        return self.lost and layer is not None and any(port is each.element for each in layer.input_ports)
+
+
+def _suspected(report: Report) -> _Suspected:
+    layers = {found.layer for found in report.diagnostics if found.code in _AGAINST}
+    places = {note.span for found in report.diagnostics if found.code == "I903" for note in found.notes}
+    return _Suspected(layers, places, any(found.code == "W904" for found in report.diagnostics))
 
 
 def _doubtful(found: Diagnostic) -> Diagnostic:
@@ -150,7 +184,7 @@ def _of_markup(report: Report, found: Diagnostic) -> Diagnostic:
     return replace(found, fixes=tuple(markup(found, Source(as_utf8(content)))))
 
 
-def _of_model(report: Report, text: Text, found: Diagnostic) -> Diagnostic:
+def _of_model(report: Report, text: Text, found: Diagnostic, suspected: _Suspected) -> Diagnostic:
     propose = PROPOSALS.get(found.code)
     model = report.model
     if propose is None or model is None or found.span is None:
@@ -161,4 +195,5 @@ def _of_model(report: Report, text: Text, found: Diagnostic) -> Diagnostic:
     element, attribute = text.at(found.span)
     layer, graph = text.home(element)
     case = Case(found, model, report.inference, text, element, attribute, layer, graph)
-    return replace(found, fixes=tuple(propose(case)))
+    mended = replace(found, fixes=tuple(propose(case)))
+    return _doubtful(mended) if found.code in _PROMISED and suspected.holds(found, layer, element) else mended

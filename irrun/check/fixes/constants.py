@@ -6,8 +6,9 @@ import math
 from collections.abc import Iterator
 
 from irrun.check.fixes.place import Case
-from irrun.check.fixes.words import element_type_of
+from irrun.check.fixes.words import element_type_of, misspelt_attribute
 from irrun.diagnostics import Fix
+from irrun.ir.constants import disproved_by_port
 from irrun.ir.graph import Layer
 from irrun.ir.text_edits import Edit
 from irrun.ir.text_edits import set_attribute as with_attribute
@@ -20,6 +21,9 @@ def constant(case: Case) -> Iterator[Fix]:
     """E503 to E508: one or more attributes of a Const, from what else is known of it."""
     layer = case.layer
     if layer is None or layer.data is None or "value" in layer.attributes:
+        return
+    if case.diagnostic.code == "E505" and case.attribute is not None:
+        yield from misspelt_attribute(case)
         return
     given, told = dict(layer.attributes), _told(layer)
     right = dict(given)
@@ -42,16 +46,22 @@ def constant(case: Case) -> Iterator[Fix]:
 
 
 def excess(case: Case) -> Iterator[Fix]:
-    """W905: the size of the elements, which is certain where the bytes behind them are those of another constant."""
+    """W905: what the port and the size say alike, or the size of the elements, which is certain where the bytes behind
+    them are those of another constant."""
     blob = case.model.weights.checked(case.layer) if case.layer else None
     if blob is None or case.layer is None or case.layer.data is None:
+        return
+    disproved = disproved_by_port(case.layer, blob)
+    if disproved is not None:
+        # people who shorten a constant change its shape alone, with which OpenVINO loads it
+        safe = disproved[0] == "element_type" or case.diagnostic.code == "E511"
+        yield case.set(*disproved, element=case.layer.data, safe=safe)
         return
     told = _told(case.layer)
     other = _sized(case.layer.attributes | told)
     if told and other is not None and other.size == other.needed == blob.size:
         changed = {name: text for name, text in told.items() if case.layer.attributes[name] != text}
-        if changed:
-            yield _written(case, case.layer, changed, False)
+        yield _written(case, case.layer, changed, False)
     needed = max(case.model.weights.read_bytes(blob), 1)
     free = [gap for gap in _gaps(case, case.layer) if gap.start + gap.bytes > blob.offset + needed]
     taken = not any(gap.start < blob.offset + blob.size for gap in free)
@@ -59,11 +69,17 @@ def excess(case: Case) -> Iterator[Fix]:
 
 
 def doubted(case: Case) -> Iterator[Fix]:
-    """E511: what W905 or W909 would have, of which it takes the place; else the shape that the port declares."""
-    if case.attribute == "shape" and case.layer is not None and "shape" in (told := _told(case.layer)):
-        yield _written(case, case.layer, {"shape": told["shape"]}, safe=False)
-    else:
-        yield from (overlap if case.attribute == "offset" else excess)(case)
+    """E511: what W905 or W909 would have, of which it takes the place; else what the port declares."""
+    layer = case.layer
+    blob = case.model.weights.checked(layer) if layer else None
+    if case.attribute == "offset":
+        yield from overlap(case)
+    elif blob is not None and blob.size > blob.needed:
+        yield from excess(case)
+    elif layer is not None and case.attribute in (told := _told(layer)):
+        # of shapes the port may have that of a reshape; nothing gives another type by the way
+        as_large = case.attribute == "element_type" and blob is not None and disproved_by_port(layer, blob) is not None
+        yield _written(case, layer, {case.attribute: told[case.attribute]}, safe=as_large)
 
 
 def overlap(case: Case) -> Iterator[Fix]:
@@ -93,7 +109,8 @@ def _told(layer: Layer) -> dict[str, str]:
     if port.precision not in (None, "dynamic"):
         told["element_type"] = port.precision or ""
     if all(size >= 0 for size in port.dims):
-        told["shape"] = ",".join(map(str, port.dims))
+        text, given = ",".join(map(str, port.dims)), layer.attributes.get("shape", "")
+        told["shape"] = given if given.replace(" ", "") == text else text
     return told
 
 

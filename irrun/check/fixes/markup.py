@@ -42,6 +42,9 @@ def _found(diagnostic: Diagnostic, data: bytes, at: int) -> Iterator[tuple[str, 
             end = len(data.rstrip())
             yield "delete what follows the root element", Edit(at, end, ""), b"<" not in data[at:]
         return
+    if diagnostic.message.startswith("`<` is missing"):
+        yield "write `<`", Edit(at, at, "<"), True
+        return
     begin = data.rfind(b"<", 0, at + 1)
     if begin < 0:
         return

@@ -18,33 +18,34 @@ def precision(case: Case) -> Iterator[Fix]:
     """E210, W932: the type that is inferred, or the one that a word stands for."""
     known = _known(case)
     if known is not None and known[1].type != "dynamic":
-        yield _typed(case, known[1].type)
+        port = known[0]
+        yield _typed(case, known[1].type, safe=not any(other.precision == port.precision for other in _readers(case)))
         return
     meant = element_type_of(case.element.attributes.get("precision", ""))
     if case.diagnostic.code == "E210" and meant in ELEMENT_TYPES and meant != "dynamic":
         yield _typed(case, meant)
 
 
-def _typed(case: Case, type: str) -> Fix:
-    return case.set("precision", ELEMENT_TYPES[type].precision)
+def _typed(case: Case, type: str, *, safe: bool = True) -> Fix:
+    return case.set("precision", ELEMENT_TYPES[type].precision, safe=safe)
 
 
 def shape(case: Case) -> Iterator[Fix]:
-    """W931: the sizes that are inferred, in the port and in those that read it and say the same."""
+    """W931: the sizes that are inferred, in the port and in those that read it and say the same.
+
+    Where there are such, it is not this port alone that contradicts what is inferred.
+    """
     known = _known(case)
     if known is None or known[1].shape is None:
         return
     port, tensor = known
     sizes = [size if isinstance(size, int) else -1 for size in tensor.shape or ()]
-    value = _value(case)
-    ports = [port]
-    if value is not None:
-        readers = [layer.input_ports[number] for layer, number in value.consumers]
-        ports += [other for other in readers if other.dims == port.dims]
+    ports = [port, *(other for other in _readers(case) if other.dims == port.dims)]
     edits = [case.sizes(each, sizes) for each in ports]
     if edits[0] is not None:
         listed = ", ".join(map(str, sizes))
-        yield case.fix(f"declare [{listed}]", *(edit for edit in edits if edit is not None))
+        written = [edit for edit in edits if edit is not None]
+        yield case.fix(f"declare [{listed}]", *written, safe=len(ports) == 1)
 
 
 def following(case: Case) -> Iterator[Fix]:
@@ -86,11 +87,18 @@ def dimension(case: Case) -> Iterator[Fix]:
 
 
 def spare_output(case: Case) -> Iterator[Fix]:
-    """E302: an output port that the op does not have, and that nobody reads."""
+    """E302: an output port that the op does not have, and that nobody reads; it may have had another type."""
     layer = case.layer
     value = _value(case)
     if layer is not None and value is not None and value is layer.outputs[-1] and not value.consumers:
-        yield case.fix(f"delete output port {value.port.id}, which nobody reads", case.without(value.port.element))
+        title, edit = f"delete output port {value.port.id}, which nobody reads", case.without(value.port.element)
+        yield case.fix(title, edit, safe=not case.diagnostic.notes)
+
+
+def _readers(case: Case) -> list[Port]:
+    """The ports that read the output."""
+    value = _value(case)
+    return [layer.input_ports[number] for layer, number in value.consumers] if value is not None else []
 
 
 def _value(case: Case) -> Value | None:

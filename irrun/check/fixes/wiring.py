@@ -87,7 +87,8 @@ def _fits(layer: Layer, id: int, graph: Graph, *, declared: bool = False) -> boo
 def port_id(case: Case) -> Iterator[Fix]:
     """E201, E202, E204: the id that edges name and no port of the layer has; else its position.
 
-    Of two ports with one id it is safe where that is the position: the order of the ports is that of the operands.
+    Of two ports with one id it is safe where that is the position: the order of the ports is that of the operands. One
+    that is there twice, as edges name no other, goes.
     """
     layer = case.layer
     if layer is None:
@@ -102,8 +103,16 @@ def port_id(case: Case) -> Iterator[Fix]:
     if len(missing) == 1:
         id = missing.pop()
         yield case.set("id", str(id), safe=case.diagnostic.code != "E204" or id == position)
+    elif case.diagnostic.code == "E204" and _is_there_twice(case.element, ports):
+        yield case.fix("delete the port, which is there twice", case.without(case.element))
     elif not missing and position is not None and position not in inputs | outputs:
         yield case.set("id", str(position))
+
+
+def _is_there_twice(element: Element, ports: Iterable[Port]) -> bool:
+    """Whether another port of the layer is the same, with the same sizes."""
+    same = [port for port in ports if port.element.attributes == element.attributes]
+    return len(same) > 1 and len({port.dims for port in same}) == 1
 
 
 def edge_end(case: Case) -> Iterator[Fix]:
@@ -369,16 +378,24 @@ def doubled_name(case: Case) -> Iterator[Fix]:
     """W903: the second layer gets a name of its own."""
     if case.layer is not None:
         names = {layer.name for layer in case.graph.layers}
-        yield case.set("name", _unused(case.layer.name, names))
+        yield case.set("name", _unused(case.layer.name, names), safe=not _is_public(case.layer))
+
+
+def _is_public(layer: Layer) -> bool:
+    """Whether programs may ask for an input or output of the model by the name of a layer."""
+    return layer.type == "Result" or any(addressed(value, layer.graph) for value in layer.outputs)
 
 
 def doubled_tensor_name(case: Case) -> Iterator[Fix]:
-    """W906: the tensor that OpenVINO renames is named as it does it, and a second output in the same way."""
+    """W906: the tensor that OpenVINO renames is named as it does it, and a second output in the same way.
+
+    Programs ask for inputs and outputs by their names.
+    """
     if case.layer is not None and case.layer.type == "Result":
         others = [layer for layer in case.graph.results if layer.inputs != case.layer.inputs]
         given = {name for layer in others for name in _output_names(layer)}
         names = [_unused(name, given) if name in given else name for name in _output_names(case.layer)]
-        yield case.set("output_names", _joined(names))
+        yield case.set("output_names", _joined(names), safe=False)
         return
     there = [value for layer in case.graph.layers for value in layer.outputs]
     value = next((value for value in there if value.port.element is case.element), None)
@@ -389,7 +406,7 @@ def doubled_tensor_name(case: Case) -> Iterator[Fix]:
         value = next((other for other in same if not addressed(other, case.graph)), value)
     given = {name for other in there if other is not value for name in other.port.names}
     names = [_unused(name, given) if name in given else name for name in value.port.names]
-    yield case.set("names", _joined(names), element=value.port.element)
+    yield case.set("names", _joined(names), element=value.port.element, safe=not addressed(value, case.graph))
 
 
 def _output_names(layer: Layer) -> tuple[str, ...]:

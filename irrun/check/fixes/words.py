@@ -10,14 +10,17 @@ from irrun.check.attributes import as_written
 from irrun.check.fixes.place import Case
 from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Fix
+from irrun.ir.graph import OF_LAYER
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
-from irrun.spelling import close_matches
+from irrun.spelling import close_matches, misspelt
 
 _SPELT = re.compile(r"is spelt [`<](\w+)[`>]")
+
+_LACKED = re.compile(r"no `([\w-]+)`")
 
 _TRUTH = {"yes": "true", "on": "true", "y": "true", "t": "true", "no": "false", "off": "false", "n": "false"}
 _TRUTH |= {"f": "false", ".true.": "true", ".false.": "false", "1.0": "true", "0.0": "false"}
@@ -48,6 +51,11 @@ def respelled_type(case: Case) -> Iterator[Fix]:
         yield case.set("type", right)
 
 
+def lost_output(case: Case) -> Iterator[Fix]:
+    """E225: the type of what ends a graph."""
+    yield case.set("type", "Result")
+
+
 def unknown_op(case: Case) -> Iterator[Fix]:
     """E301: another type, or an operation set that has it."""
     known = registry()
@@ -71,6 +79,14 @@ def unknown_op(case: Case) -> Iterator[Fix]:
         yield case.set("version", f"opset{nearest}", safe=len(versions) == 1)
     elif held:
         yield case.set("version", f"opset{held[0]}", safe=len(versions) == 1)
+
+
+def misspelt_attribute(case: Case) -> Iterator[Fix]:
+    """E201, E505: an attribute that seems to be meant for one that is missing gets its name, and keeps its value."""
+    lacked = _LACKED.findall(case.diagnostic.message)
+    meant = misspelt(lacked, [case.attribute or ""], lacked)
+    if meant is not None:
+        yield case.rename(meant[1], meant[0])
 
 
 def missing_attribute(case: Case) -> Iterator[Fix]:
@@ -105,6 +121,17 @@ def demanded_attribute(case: Case) -> Iterator[Fix]:
     yield case.fix(f"write {title}", *(with_attribute(layer.data, name, text) for name, text in given.items()))
 
 
+def as_declared(case: Case) -> Iterator[Fix]:
+    """E310: the attribute that says otherwise than the port what type or shape the output has."""
+    layer, op = case.layer, _op(case)
+    if layer is None or layer.data is None or op is None:
+        return
+    for attr in op.attrs:
+        given, declared = layer.attributes.get(attr.name), _declared(case, attr)
+        if given is not None and declared is not None and given.replace(" ", "") != declared:
+            yield case.set(attr.name, declared, element=layer.data, safe=False)
+
+
 def _declared(case: Case, attr: Attr) -> str | None:
     """What the output ports say that an attribute must be: of element types, and of the shapes of inputs."""
     layer = case.layer
@@ -121,7 +148,7 @@ def _declared(case: Case, attr: Attr) -> str | None:
 def unread_attribute(case: Case) -> Iterator[Fix]:
     """W930: nobody reads it, but somebody may have meant it; the one that it is meant for would change results."""
     op = _op(case)
-    if op is None or case.attribute is None:
+    if op is None or case.attribute is None or (case.layer is not None and case.element is case.layer.element):
         return
     yield from _renamed(case, op, safe=False)
     edit = case.without_attribute(case.element, case.attribute)
@@ -201,7 +228,10 @@ def stray_data(case: Case) -> Iterator[Fix]:
 
 
 def stray_attribute(case: Case) -> Iterator[Fix]:
-    """W902: an attribute on <layer> goes; one of the op that is not given may belong on <data>."""
+    """W902: an attribute on <layer> goes; one of the op that is not given may belong on <data>.
+
+    A word that is near one which is read somewhere may be meant for that.
+    """
     name, layer, op = case.attribute, case.layer, _op(case)
     if name is None or layer is None:
         return
@@ -210,7 +240,10 @@ def stray_attribute(case: Case) -> Iterator[Fix]:
     if of_op and layer.data is not None:
         moved = with_attribute(layer.data, name, case.element.attributes[name])
         yield case.fix(f"move `{name}` to <data>", moved, edit, safe=False)
-    yield case.fix(f"delete `{name}`, which nothing reads", edit, safe=not of_op)
+    known = {*OF_LAYER, "output_names", *(op.attr_names if op is not None else ())}
+    strange = name not in known and not close_matches(name, known)
+    repeated = layer.attributes.get(name) == case.element.attributes[name]
+    yield case.fix(f"delete `{name}`, which nothing reads", edit, safe=repeated or strange)
 
 
 def misspelt_variable(case: Case) -> Iterator[Fix]:
@@ -233,9 +266,10 @@ def unreadable_value(case: Case) -> Iterator[Fix]:
     if attr is None:
         return
     text = case.element.attributes[attr.name]
+    declared = _declared(case, attr)
     for meant, safe in _meant(attr, text):
         if _readable(attr, meant):
-            yield case.set(attr.name, meant, safe=safe)
+            yield case.set(attr.name, meant, safe=safe and (attr.kind is not ELEMENT_TYPE or declared in (None, meant)))
             return
     if attr.default is not REQUIRED:
         edit = case.without_attribute(case.element, attr.name)

@@ -1,0 +1,104 @@
+"""Where it begins that tensors are not what ports declare: at a layer whose inputs are, or would give what is declared
+if these were. What cannot be computed for that reason alone is told there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from irrun.diagnostics import Diagnostic, Note
+from irrun.interruption import hand_on
+from irrun.ir.graph import Layer, Port, Value
+from irrun.spec.dims import Shape, fresh, incompatible
+from irrun.spec.op import Op, Tensor
+
+if TYPE_CHECKING:
+    from irrun.check.infer import Inference
+
+_MAX_BACK = 1000
+"""Layers that are gone back through to where it begins."""
+
+_DECLARED = ("W931", "W932")
+
+
+def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
+    """Whether no tensor could have both the declared sizes, of which -1 is any, and the inferred ones."""
+    declared: Shape = dims
+    if tensor.shape is not None and -1 in dims and len(dims) == len(tensor.shape):
+        declared = tuple(known if size == -1 else size for size, known in zip(dims, tensor.shape, strict=True))
+    return incompatible(declared, tensor.shape)
+
+
+def as_declared(known: Tensor, port: Port) -> Tensor:
+    """What is known of a tensor where it is as a port declares."""
+    shape = tuple(fresh() if size == -1 else size for size in port.dims) if port.dims else known.shape
+    return Tensor(port.precision or known.type, shape)
+
+
+def fits(port: Port, tensor: Tensor) -> bool:
+    """Whether a tensor may be as a port declares, as far as that says anything."""
+    typed = port.precision in (None, "dynamic", tensor.type) or tensor.type == "dynamic"
+    return typed and not (port.dims and contradicts(port.dims, tensor))
+
+
+def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
+    """The output of a layer before but for which this one would break no rule: it is not as its port declares."""
+    misdeclared = _misdeclared(layer, inference)
+    if not misdeclared or layer.bodies or _outputs(op, layer, attrs, inference) is None:
+        return None
+    value = misdeclared[0]
+    for _ in range(_MAX_BACK):
+        node = inference.nodes[value.layer]
+        before = _misdeclared(node.layer, inference)
+        outputs = _outputs(node.op, node.layer, node.attrs, inference) if before and not node.layer.bodies else None
+        if outputs is None or value.index >= len(outputs) or not fits(value.port, outputs[value.index]):
+            return value
+        value = before[0]
+    return None
+
+
+def _misdeclared(layer: Layer, inference: Inference) -> list[Value]:
+    """What a layer reads that is not as the ports declare which give it."""
+    return [
+        value
+        for value in layer.inputs
+        if value is not None and value.layer in inference.nodes and not fits(value.port, inference.tensor(value))
+    ]
+
+
+def _outputs(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Sequence[Tensor] | None:
+    """What a layer would give if all that it reads were as declared; None where it would still break a rule."""
+    inputs = []
+    for value in layer.inputs:
+        known = inference.tensor(value)
+        inputs.append(known if value is None or fits(value.port, known) else as_declared(known, value.port))
+    try:
+        return op.infer(inputs, attrs).outputs
+    except Exception as error:  # a rule is broken, or fails itself
+        hand_on(error)
+        return None
+
+
+def told_at_causes(
+    found: Sequence[Diagnostic], declared: Sequence[Diagnostic], inference: Inference
+) -> Iterator[Diagnostic]:
+    """What inference has found and what ports declare wrongly; an error that follows from the latter is told there."""
+    merged: dict[int, Diagnostic] = {}
+    told: set[int] = set()
+    for value, error in inference.betrayed.items():
+        said = [each for each in declared if each.code in _DECLARED and each.span == value.port.element.span]
+        errors = [each for each in found if each is error]
+        if said and errors and id(said[0]) not in merged and said[0].span not in inference.rewired:
+            merged[id(said[0])] = _as_error(said[0], error)
+            told |= {id(each) for each in (*said[1:], *errors)}
+    for each in (*found, *declared):
+        if id(each) not in told:
+            yield merged.get(id(each), each)
+
+
+def _as_error(said: Diagnostic, error: Diagnostic) -> Diagnostic:
+    message = f"{said.message}, with which layer {error.layer} cannot be computed"
+    notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes)
+    help = "were it as declared, that layer could be computed: an attribute of this one, or what it reads, may be wrong"
+    return replace(said, code="E310", message=message, help=help, notes=notes)

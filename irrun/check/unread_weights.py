@@ -1,0 +1,73 @@
+"""Bytes of the .bin that no Const reads, and constants that were never written: what only the file as a whole tells."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from irrun.diagnostics import Diagnostic, counted
+from irrun.ir.constants import unread_bytes
+from irrun.ir.graph import Layer, Model
+from irrun.ir.weights import Blob, Weights, WeightsError
+from irrun.ir.xml import attribute_span
+from irrun.spec.op import FLOAT
+
+_PADDING = 64
+"""Bytes that writers leave between constants so that each begins where processors read it best."""
+
+_FEW, _LEAST = 3, 4096
+"""Constants of zeros at the end of the .bin, and the bytes of these, that are more than biases and initial states."""
+
+
+def check_whole(model: Model, most: int | None) -> Iterator[Diagnostic]:
+    """Warnings of a .bin of which a part is unread, or zero to its end; so many bytes are searched, None for all."""
+    weights = model.weights
+    constants = [layer for layer in model.graph.walk() if layer.type == "Const"]
+    known = [(layer, blob) for layer in constants if (blob := weights.checked(layer)) is not None]
+    if not weights.size or not known or len(known) < len(constants) or weights.doubtful:
+        return
+    if not any(child.tag == "pre-process" for child in model.legacy):  # which has bytes of its own
+        yield from _unread(known, weights)
+    yield from _never_written(known, weights, most)
+
+
+def _unread(known: Sequence[tuple[Layer, Blob]], weights: Weights) -> Iterator[Diagnostic]:
+    gaps = [gap for gap in unread_bytes([layer for layer, _ in known], weights) if gap[1] > _PADDING]
+    if not gaps:
+        return
+    start, size = gaps[0]
+    before = [(blob.offset + blob.size, layer) for layer, blob in known if blob.offset + blob.size <= start]
+    layer = max(before, key=lambda pair: pair[0])[1] if before else known[0][0]
+    more = f", nor {counted(sum(size for _, size in gaps[1:]), 'byte')} elsewhere" if len(gaps) > 1 else ""
+    message = f"no Const reads bytes {start} to {start + size} of the .bin{more}"
+    help = "is it this model's .bin, was a layer deleted, or does a Const have the `offset` of another one?"
+    yield _at(layer, "W915", message, help)
+
+
+def _never_written(known: Sequence[tuple[Layer, Blob]], weights: Weights, most: int | None) -> Iterator[Diagnostic]:
+    """A warning where the last constants of the .bin, some of them of floats, are zero to the last byte."""
+    zero: dict[tuple[int, int], Layer] = {}
+    searched = 0
+    for layer, blob in sorted(known, key=lambda pair: pair[1].offset + pair[1].size, reverse=True):
+        searched += blob.size
+        if most is not None and searched > most:
+            break
+        if (blob.offset, blob.size) in zero or not blob.elements:
+            continue
+        try:
+            if any(block.count(0) < len(block) for block in weights.blocks(layer)):
+                break
+        except WeightsError:  # the file changes; who reads it next reports it
+            return
+        if blob.element_type in FLOAT:
+            zero[blob.offset, blob.size] = layer
+    if len(zero) < _FEW or sum(size for _, size in zero) < _LEAST:
+        return
+    start, first = min(((start, layer) for (start, _), layer in zero.items()), key=lambda pair: pair[0])
+    message = f"all of the .bin from byte {start} on is zero, which are {counted(len(zero), 'constant')} of floats"
+    help = "was it downloaded or copied to its end? Some programs make a file as long as it will be before they fill it"
+    yield _at(first, "W916", message, help)
+
+
+def _at(layer: Layer, code: str, message: str, help: str) -> Diagnostic:
+    span = attribute_span(layer.data, "offset") if layer.data else layer.element.span
+    return Diagnostic(code, message, span, layer.label, help)

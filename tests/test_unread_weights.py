@@ -1,0 +1,78 @@
+"""Bytes of the .bin that nothing reads, and weights that were never written: one warning for the file."""
+
+import re
+
+import numpy as np
+import pytest
+from ir_builder import Model
+
+import irrun
+
+
+def sums(folder, sizes=(64, 32, 48, 40, 2), *, head=b"", tail=b""):
+    """A sum of constants of so many rows of 32 numbers each, behind and before other bytes."""
+    net = Model()
+    net.weights = head
+    x = net.parameter("x", "f32", (1, 32))
+    for number, size in enumerate(sizes, 1):
+        (row,) = net.layer(
+            "ReduceSum",
+            [net.constant(np.full((size, 32), number, np.float32)), net.constant(np.int64([0]))],
+            [("f32", (1, 32))],
+            keep_dims="true",
+        )
+        (x,) = net.layer("Add", [x, row], [("f32", (1, 32))])
+    net.result(x)
+    net.weights += tail
+    return net.save(folder)
+
+
+def told(path):
+    return [(found.code, found.message) for found in irrun.validate(path).diagnostics]
+
+
+@pytest.mark.parametrize("padding", [b"", b"\1", b"\1" * 64])
+def test_padding_is_no_unread_data(padding, tmp_path):
+    assert told(sums(tmp_path, head=padding, tail=padding)) == []
+
+
+@pytest.mark.parametrize(
+    ("place", "says"),
+    [({"head": b"\1" * 65}, "bytes 0 to 65"), ({"tail": b"\1" * 100}, "bytes 23848 to 23948")],
+)
+def test_bytes_that_no_const_reads_are_one_warning(place, says, tmp_path):
+    assert told(sums(tmp_path, **place)) == [("W915", f"no Const reads {says} of the .bin")]
+
+
+def test_a_const_with_the_offset_of_another_one_leaves_its_bytes_unread(tmp_path):
+    path = sums(tmp_path, (16, 16, 8))
+    offset = re.findall(r'offset="(\d+)" size="2048"', path.read_text())[1]
+    path.write_text(path.read_text().replace(f'offset="{offset}"', 'offset="0"'))
+    ((code, message),) = told(path)
+    assert code == "W915"
+    assert f"bytes {offset} to {int(offset) + 2048}" in message
+
+
+def test_of_a_model_with_errors_nothing_is_said_of_the_whole(tmp_path):
+    path = sums(tmp_path, tail=b"\1" * 100)
+    path.write_text(path.read_text().replace('type="Add"', 'type="Unknown"', 1))
+    assert [code for code, _ in told(path)] == ["E301"]
+
+
+def test_weights_that_are_zero_to_the_end_are_one_warning(tmp_path):
+    path = sums(tmp_path)
+    weights = path.with_suffix(".bin").read_bytes()
+    path.with_suffix(".bin").write_bytes(weights[:9000] + bytes(len(weights) - 9000))
+    for code, message in told(path):
+        if code == "W916":
+            assert message == "all of the .bin from byte 12304 on is zero, which are 3 constants of floats"
+            return
+    pytest.fail("there is no W916")
+
+
+@pytest.mark.parametrize("zeros", [256, 300, 400])
+def test_a_bias_of_zeros_at_the_end_is_not_worth_a_warning(zeros, tmp_path):
+    path = sums(tmp_path)
+    weights = path.with_suffix(".bin").read_bytes()
+    path.with_suffix(".bin").write_bytes(weights[:-zeros] + bytes(zeros))
+    assert "W916" not in [code for code, _ in told(path)]
