@@ -75,7 +75,7 @@ def mvn(work: Work, team: Team) -> Compiled | None:
     else:
         every = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
         axes = sorted({axis % rank for axis in every})
-    mode = attrs.get("eps_mode", "inside_sqrt").lower().removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
+    mode = attrs.get("eps_mode", "inside_sqrt").removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
     if data.type == "f32" and axes == [1] and rank > 2 and not is_dense(data) and has_channels_last(data):
         extents = _Extents(data.shape[0], prod(data.shape[2:]), 1, data.shape[1])
         return _compiled(work, team, extents, mode, attrs["eps"], scaled=False, along_channels=True)

@@ -24,7 +24,7 @@ LONG = 1 << 14
 def compile_mvn(library: Library, work: Work) -> Compiled | None:
     """MVN-6 over the last axes of data without gaps, and constants that multiply and are added along them."""
     (data,), attrs, axes = work.required(1), work.attrs, constant_axes(work)
-    if not attrs["normalize_variance"] or attrs["eps_mode"].lower() != "inside_sqrt":
+    if not attrs["normalize_variance"] or attrs["eps_mode"] != "inside_sqrt":
         return None
     first = len(data.shape) - len(axes)
     if not axes or axes != list(range(first, len(data.shape))) or not is_dense(data):
