@@ -10,10 +10,10 @@ import numpy as np
 
 from irrun.engines.compiled.fading import faded, lowest_decays
 from irrun.engines.compiled.regions import pooled_regions
+from irrun.engines.compiled.rotated_suppression import unsuppressed_rotated
 from irrun.engines.compiled.spelling import spelt
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
-from irrun.engines.compiled.turning import unsuppressed_rotated
 from irrun.engines.plain import op_of, write_results
 from irrun.engines.vectorized.threads import hold_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work

@@ -1,4 +1,4 @@
-"""Rotated boxes that better ones hide, found by compiled loops.
+"""Rotated boxes that better ones hide (rotated NMS), found by compiled loops.
 
 These cut one box along the edges of the other one, where the op library looks for the corners of what they share. Both
 are right but for rounding: a group in which that may matter is left to the op library.

@@ -8,7 +8,7 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 from irrun.opsets import _boxes
 from ops.test_boxes import ends_at_random, rotated
 
-from irrun.engines.compiled import turning
+from irrun.engines.compiled import rotated_suppression
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Operand, Work
@@ -21,7 +21,7 @@ NAN, INF = float("nan"), float("inf")
 def both(boxes, ends, threshold, most, plain=_boxes.unsuppressed_rotated):
     with np.errstate(all="ignore"):
         expected = _boxes.unsuppressed_rotated(boxes, ends, threshold, most=most)
-        found = turning.unsuppressed_rotated(TEAM, plain, boxes, ends, threshold, most=most)
+        found = rotated_suppression.unsuppressed_rotated(TEAM, plain, boxes, ends, threshold, most=most)
     np.testing.assert_array_equal(found, expected)
     return found
 
