@@ -10,7 +10,7 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 from irrun.opsets import _boxes
 from ops.test_boxes import clustered, ends_at_random
 
-from irrun.engines.compiled import fading, suppression
+from irrun.engines.compiled import soft_suppression, suppression
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.grid import grid_of
 from irrun.engines.compiled.team import Team
@@ -107,7 +107,7 @@ def test_decays_are_the_same(sigma, pixel):
     rng = np.random.default_rng(6)
     for count in (0, 1, 16, 17, 120):
         boxes, ends = clustered(rng, count), ends_at_random(rng, count)
-        found = fading.lowest_decays(TEAM, never, boxes, ends, pixel, sigma)
+        found = soft_suppression.lowest_decays(TEAM, never, boxes, ends, pixel, sigma)
         np.testing.assert_array_equal(found, _boxes.lowest_decays(boxes, ends, pixel, sigma))
 
 
@@ -118,7 +118,7 @@ def test_scores_fade_alike():
             boxes, scores = clustered(rng, count), rng.integers(-2, 9, count).astype(np.float32) / 8
             boxes, scores = boxes[scores > threshold], scores[scores > threshold]
             given = (boxes, scores, ends_at_random(rng, len(scores)), 0.5, threshold, limit, most)
-            chosen, found = fading.faded(TEAM, never, *given)
+            chosen, found = soft_suppression.faded(TEAM, never, *given)
             expected, values = _boxes.faded(*given)
             np.testing.assert_array_equal(chosen, expected)
             np.testing.assert_allclose(found, values, rtol=2e-6)

@@ -1,4 +1,4 @@
-"""Boxes whose scores better ones lower, by compiled loops."""
+"""Boxes whose scores better ones lower (soft and matrix NMS), by compiled loops."""
 
 from __future__ import annotations
 
