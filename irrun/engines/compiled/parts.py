@@ -8,10 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.compiled.ctc_loss import spelt
 from irrun.engines.compiled.regions import pooled_regions
 from irrun.engines.compiled.rotated_suppression import unsuppressed_rotated
 from irrun.engines.compiled.soft_suppression import faded, lowest_decays
-from irrun.engines.compiled.spelling import spelt
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.plain import op_of, write_results

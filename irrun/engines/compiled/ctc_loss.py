@@ -1,4 +1,4 @@
-"""Chances that labels are spelt in some steps, a row of labels each, by a kernel of its own."""
+"""Chances that labels are spelt in some steps (CTCLoss), a row of labels each, by a kernel of its own."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def spelt(team: Team, plain: Callable[..., Array], chances: Array, stays: Array,
         strict=True,
     )
     arguments = _FORM.of(items=count, steps=steps, vectors=vectors, **dict(given))
-    address = compiled("spelling", lambda function: _FORM.shared(function, _row))
+    address = compiled("ctc loss", lambda function: _FORM.shared(function, _row))
     shared = count > 1 and int(numbers.sum()) * vectors * STEP_NANOSECONDS > SHARED_NANOSECONDS
     team.run(address, data_address(arguments), shared=shared)
     result = found[:, LANES : LANES + places]

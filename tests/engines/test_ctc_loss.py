@@ -14,8 +14,8 @@ from irrun.spec.registry import registry
 if not compiled.is_there():
     pytest.skip("llvmlite is not installed", allow_module_level=True)
 
+from irrun.engines.compiled.ctc_loss import spelt
 from irrun.engines.compiled.parts import compile as compile_parts
-from irrun.engines.compiled.spelling import spelt
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Operand, Work
 from irrun.spec.dtypes import element_type
