@@ -64,7 +64,7 @@ MODULES = {
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), "normalization"),
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
     **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
-    "Select-1": "choice",
+    "Select-1": "select",
     "Bucketize-3": "buckets",
     **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),
     **dict.fromkeys(REDUCTIONS, "folding"),

@@ -6,7 +6,7 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled import choice
+from irrun.engines.compiled import select
 from irrun.engines.compiled.team import Team
 from irrun.spec.dtypes import element_type
 
@@ -18,7 +18,7 @@ def chosen(arrays, attrs=NUMPY):
     """What is compiled, and the kernel's; None where nothing is."""
     expected = np.asarray(plain("Select-1", attrs, arrays))
     work = work_of("Select-1", attrs, arrays, [(expected.shape, element_type(expected.dtype))])
-    compiled = choice.select(work, TEAM)
+    compiled = select.select(work, TEAM)
     return None if compiled is None else (computed(compiled, work, arrays)[0], expected)
 
 
@@ -80,4 +80,4 @@ def test_what_loops_are_not_made_for_is_left():
     assert chosen([data == 0, turned, data]) is None
     assert chosen([data == 0, data, data], {"auto_broadcast": "pdpd", "auto_broadcast_axis": -1}) is None
     assert chosen([data == 0, data.astype(np.float16), data.astype(np.float16)]) is None
-    assert choice.COMPILERS.keys() == {"Select-1"}
+    assert select.COMPILERS.keys() == {"Select-1"}
