@@ -69,7 +69,7 @@ MODULES = {
     **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),
     **dict.fromkeys(REDUCTIONS, "folding"),
     "NormalizeL2-1": "centring",
-    "Convert-1": "halves",
+    "Convert-1": "f16_conversion",
     "MatMul-1": "panels",
     **dict.fromkeys(("LSTMCell-4", "GRUCell-3"), "cells"),
     "FakeQuantize-1": "elementwise",

@@ -6,7 +6,7 @@ from engines.works import computed, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loop")
 
-from irrun.engines.compiled import halves
+from irrun.engines.compiled import f16_conversion
 from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
@@ -22,7 +22,7 @@ def converted(data, type):
     with np.errstate(all="ignore"):
         expected = data.astype(type)
     work = work_of("Convert-1", {"destination_type": NAMES[type]}, [data], [(data.shape, element_type(expected.dtype))])
-    found = halves.convert(work, TEAM)
+    found = f16_conversion.convert(work, TEAM)
     return None if found is None else computed(found, work, [data])[0], expected
 
 
