@@ -6,8 +6,8 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled.colours import COMPILERS
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
+from irrun.engines.compiled.yuv_to_rgb import COMPILERS
 
 ENGINE = CompiledEngine(2)
 
@@ -34,4 +34,4 @@ def test_colours_are_those_of_the_kernel(name, type, single):
 
 
 def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "colours"} == set(COMPILERS)
+    assert {name for name, module in MODULES.items() if module == "yuv_to_rgb"} == set(COMPILERS)
