@@ -48,7 +48,7 @@ MODULES = {
             "EmbeddingSegmentsSum-3",
             *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
         ),
-        "bags",
+        "embedding_bags",
     ),
     **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
     "GridSample-9": "sampling",

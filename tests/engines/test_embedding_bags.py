@@ -10,7 +10,7 @@ from engines.works import aligned_empty, computed, plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import bags
+from irrun.engines.compiled import embedding_bags
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.vectorized.embeddings import PIECE
 from irrun.engines.work import Post
@@ -27,7 +27,7 @@ LENGTHS: dict[str, list[int]] = {
 @pytest.fixture(params=["alone", "shared"])
 def engine(request: Any, monkeypatch: Any) -> CompiledEngine:
     if request.param == "shared":
-        monkeypatch.setattr(bags, "SHARED", 0)
+        monkeypatch.setattr(embedding_bags, "SHARED", 0)
     return CompiledEngine(3 if request.param == "shared" else 1)
 
 
@@ -124,7 +124,7 @@ def test_what_is_left_to_others(engine: CompiledEngine, rng: Any) -> None:
     for table, indices in (
         (np.ones((4, 3)), np.zeros((2, 2), "i8")),
         (np.ones((4, 3), "i4"), np.zeros((2, 2), "i8")),
-        (np.ones((4, bags.MAX_COLUMNS + 1), "f4"), np.zeros((2, 2), "i8")),
+        (np.ones((4, embedding_bags.MAX_COLUMNS + 1), "f4"), np.zeros((2, 2), "i8")),
         (np.ones((3, 4), "f4").T, np.zeros((2, 2), "i8")),
     ):
         work = work_of("EmbeddingBagPackedSum-3", {}, [table, indices], [((2, *table.shape[1:]), "f32")])
