@@ -63,7 +63,7 @@ MODULES = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), "softmax"),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), "normalization"),
     **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
-    **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "selection"),
+    **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "top_k"),
     "Select-1": "select",
     "Bucketize-3": "buckets",
     **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),

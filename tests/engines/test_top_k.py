@@ -7,7 +7,7 @@ from engines.works import computed, plain, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled.engine import MODULES, CompiledEngine
-from irrun.engines.compiled.selection import COMPILERS, FEW, MOST
+from irrun.engines.compiled.top_k import COMPILERS, FEW, MOST
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type
 
@@ -154,4 +154,4 @@ def test_what_the_kernel_does_better_is_left_to_it():
 
 
 def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "selection"} == set(COMPILERS)
+    assert {name for name, module in MODULES.items() if module == "top_k"} == set(COMPILERS)
