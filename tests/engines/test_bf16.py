@@ -224,7 +224,7 @@ def test_chain_of_element_wise_ops_is_rounded_once() -> None:
 
 @pytest.mark.parametrize("factor", [BF16, np.float32])
 def test_layer_normalization(factor: Any) -> None:
-    attrs = {"normalize_variance": True, "eps": 1e-5, "eps_mode": "INSIDE_SQRT"}
+    attrs = {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}
     for seed in (0, 1):  # layers of a model are alike but for their constants
         arrays = [random(2, 7, 64), np.array([-1]), *(random(64, seed=seed + n, type=factor) for n in (0, 1))]
         check("MVN-6", attrs, arrays, [1, 2, 3], [Post("Multiply-1", {}, 2), add(3)])
@@ -316,7 +316,7 @@ def test_conversions_behind_products_and_normalizations_cost_nothing() -> None:
     arrays = [random(7, 40), random(40, 24), random(24), random(7, 24, type=np.float32)]
     attrs: dict[str, Any] = {"transpose_a": False, "transpose_b": False}
     check_converted("MatMul-1", attrs, arrays, [1, 2], [add(2), wide, add(3)], "f32")
-    attrs = {"normalize_variance": True, "eps": 1e-5, "eps_mode": "INSIDE_SQRT"}
+    attrs = {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}
     arrays = [random(7, 64, type=np.float32), np.array([-1]), random(64, type=np.float32)]
     check_converted("MVN-6", attrs, arrays, [1, 2], [Post("Multiply-1", {}, 2), narrow], "bf16")
 
