@@ -277,6 +277,8 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     doubtful = [axis for axis in wanted or range(len(shape)) if isinstance(shape[axis] == 1, bool) is False]
     if doubtful and (allow_axis_skip or not wanted):
         return {}
+    if doubtful:  # the kernel keeps what turns out to be no 1
+        node.complete = False
     kept = [size for axis, size in enumerate(shape) if (size == 1) is False or (wanted and axis not in wanted)]
     return {"output": tuple(kept)}
 

@@ -132,8 +132,8 @@ class Variables(MutableMapping[str, Array]):
         self._assigned[name] = np.array(value)
 
     def latest(self, name: str) -> Array | None:
-        """What a variable holds, where it lies in a buffer."""
-        value = self._kept.get(name)
+        """What a variable holds, where it lies in a buffer: not what a body has assigned in this run."""
+        value = None if name in self._seen else self._kept.get(name)
         buffer = self._buffers.get(name)
         return value if value is not None and buffer is not None and value.base is buffer.memory else None
 

@@ -237,7 +237,8 @@ class Assignment:
         template = self._template(dense)
         owner = owner_of(template)
         start = data_address(template) - data_address(owner)
-        values = [program.constants[number].tobytes() for number in others if number is not None]
+        told = [(at, program.constants[n]) for at, n in enumerate(instruction.inputs) if n not in (None, source)]
+        values = [(at, array.dtype, array.shape, array.tobytes()) for at, array in told]
         key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
         known = self.setting.views.get(key)
         if known is None:

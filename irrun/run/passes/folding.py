@@ -47,6 +47,7 @@ class Folding:
         self._constants: dict[int, Tensor] = {}
         self._open_answers: dict[Hashable, Inferred] = {}
         self._inference = Inference(setting.weights)
+        self._moved: set[int | None] = set()  # tensors of another rank, or other sizes, than was known of them
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
                 program.tensors[number] = _shaped(program.tensors[number], shape)
@@ -56,7 +57,7 @@ class Folding:
         settled = [*self.program.settled]
         for position, instruction in enumerate(instructions):
             inputs = [self._tensor(number) for number in instruction.inputs]
-            if self.setting.shapes is not None and (instruction.open or not self._settled(instruction)):
+            if self.setting.shapes is not None and self._is_asked(instruction):
                 instruction = self._asked(instruction, inputs)
             if not (self._known(instruction) or self._computed(instruction, inputs) or self._looked_up(instruction)):
                 self.program.instructions.append(instruction)
@@ -83,6 +84,10 @@ class Folding:
             known = self._constants[number] = Tensor(self.program.tensors[number].type, constant.shape, constant)
         return known
 
+    def _is_asked(self, instruction: Instruction) -> bool:
+        """Whether the rule may say more, or something else, than it did when less was known."""
+        return instruction.open or not (self._settled(instruction) and self._moved.isdisjoint(instruction.inputs))
+
     def _settled(self, instruction: Instruction) -> bool:
         """Whether no more can become known of the results: no size and no value among them is open."""
         outputs = [self.program.tensors[number] for number in instruction.outputs]
@@ -103,6 +108,8 @@ class Folding:
             op, layer = instruction.op, instruction.layer
             outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
+            if _contradicts(self.program.tensors[number].shape, tensor.shape):
+                self._moved.add(number)
             self.program.tensors[number] = self._presumed(tensor)
         return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.doubts))
 
@@ -222,6 +229,15 @@ class Folding:
         for number, array in zip(instruction.outputs, results, strict=False):
             array.flags.writeable = False  # what is not to be written to is copied when it is handed out
             self.program.constants[number] = array
+
+
+def _contradicts(before: Shape | None, after: Shape | None) -> bool:
+    """Whether a rank or a size that was known is another one now, as where a rule says what is most likely."""
+    if before is None or after is None:
+        return before is not None
+    return len(before) != len(after) or any(
+        isinstance(a, int) and isinstance(b, int) and a != b for a, b in zip(before, after, strict=True)
+    )
 
 
 def _shaped(tensor: Tensor, shape: Shape) -> Tensor:

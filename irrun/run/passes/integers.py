@@ -21,8 +21,9 @@ from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
 
 CODES = ("u8", "i8")
 
-LARGEST = 255
-"""Whole numbers that are codes less a zero point are not beyond, in either direction."""
+LARGEST, LARGEST_MIXED = 255, 383
+"""Whole numbers that are codes less a zero point are not beyond, in either direction: one of the same type, or of the
+other one."""
 
 
 _ZERO = np.zeros((), np.int32)
@@ -80,9 +81,6 @@ class _Rewriting:
         converted = readers[0]
         if converted.op.trait(Converting) is None or self._type(converted.outputs[0]) != "f32":
             return None
-        largest = max(-int(weights.min()), int(weights.max()))
-        if largest > LARGEST or _terms(multiplied, weights) * LARGEST * largest >= 2**31:
-            return None
         data, zero, difference = self._makers.get(multiplied.inputs[0]), None, None
         trait = None if data is None else data.op.trait(Elementwise)
         if (
@@ -96,6 +94,11 @@ class _Rewriting:
             if zero is None or not self._converts(zero) or not same(product(self._shape(zero.outputs[0])), 1):
                 return None
         if data is None or not self._converts(data):
+            return None
+        mixed = zero is not None and self._type(zero.inputs[0]) != self._type(data.inputs[0])
+        reach = LARGEST_MIXED if mixed else LARGEST
+        largest = max(-int(weights.min()), int(weights.max()))
+        if largest > LARGEST or _terms(multiplied, weights) * reach * largest >= 2**31:
             return None
         return _Found(multiplied, converted, data, difference, zero, weights)
 

@@ -17,6 +17,7 @@ import numpy as np
 from irrun.run.internal_ops import ROOT_MEAN_SQUARE, with_eps
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
+from irrun.spec.dims import same_shapes
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise, Reduction
 
@@ -83,6 +84,9 @@ class _Search:
                 break
             values, number = self._values(last, number, values), last.outputs[0]
         if last is None or not _is_product(last) or {*last.inputs} != {data, number} or not self._are(values, _ROOTS):
+            return None
+        tensors = self._program.tensors
+        if not same_shapes(tensors[data].shape, tensors[last.outputs[0]].shape):  # constants may add axes
             return None
         return id(last), last.changed(op=ROOT_MEAN_SQUARE, attrs=with_eps(eps), types={}, inputs=(data,))
 
