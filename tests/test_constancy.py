@@ -64,7 +64,8 @@ def test_other_negative_indices_are_errors(version, label, tmp_path):
 def test_negative_indices_into_shapes_count_from_the_end(version, label, engine, tmp_path):
     """As torch.tril is exported."""
     m = Model()
-    shape = m.layer("ShapeOf", [m.parameter("x", "f32", (-1, -1))], [("i64", (2,))], "opset3")[0]
+    x = m.parameter("x", "f32", (-1, -1))
+    shape = m.layer("ShapeOf", [x], [("i64", (2,))], "opset3", output_type="i64")[0]
     batched = {} if version == "opset1" else {"batch_dims": "0"}
     given = [shape, m.constant(np.int64([-1, -2])), m.constant(np.int64(0))]
     m.result(m.layer("Gather", given, [("i64", (2,))], version, **batched)[0])

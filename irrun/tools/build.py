@@ -173,7 +173,8 @@ class Builder:
 
         found = find_op(op, self._opset)
         bodies = {key: value for key, value in attributes.items() if isinstance(value, Body)}
-        plain = {key: value for key, value in attributes.items() if key not in bodies}
+        plain = {attr.name: attr.default for attr in found.attrs if attr.demanded}  # OpenVINO insists on them
+        plain |= {key: value for key, value in attributes.items() if key not in bodies}
         check_bodies(found, bodies)
         before = list(self._graph.layers)
         try:

@@ -344,3 +344,18 @@ def test_examples_of_docstrings_run(monkeypatch):
     failed, tried = doctest.testmod(import_module("irrun.tools.build"))
     assert not failed
     assert tried
+
+
+def test_attributes_that_openvino_insists_on_are_written(tmp_path):
+    with irrun.build("m", opset=13) as g:
+        x = g.Parameter("f32[1,8,4,4]")
+        g.Result(g.ShapeOf(x))
+        g.Result(g.DepthToSpace(x, mode="blocks_first", block_size=2))
+        g.Result(g.DepthToSpace(x, mode="blocks_first"))
+    path = tmp_path / "model.xml"
+    irrun.write_model(g.model, path)
+    assert not irrun.validate(path).diagnostics
+    given = [
+        layer.attributes for layer in irrun.read_model(path).graph.layers if layer.type in ("ShapeOf", "DepthToSpace")
+    ]
+    assert [one.get("output_type") or one.get("block_size") for one in given] == ["i64", "2", "1"]
