@@ -70,7 +70,7 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
     cyclic = not _in_order(graph) and _report_cycles(graph, findings)
     _warn_of_names(graph, findings)
     _check_variables(graph, findings)
-    if not graph.sinks and _may_have_a_sink(graph):  # which is reported
+    if not graph.sinks and _may_have_a_sink(graph, connected):  # which is reported
         return
     if not graph.sinks and (graph.layers or graph.element.find("layers") is not None):
         what = f"the {graph.element.tag}" if graph.owner else "the model"
@@ -82,11 +82,13 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
         _warn_of_unreachable(graph, findings)
 
 
-def _may_have_a_sink(graph: Graph) -> bool:
+def _may_have_a_sink(graph: Graph, connected: bool) -> bool:
     """Whether what ends the graph may be a layer of no known type, or one that edges name and that is not there."""
     known = registry()
     ends = [layer for layer in graph.layers if layer.input_ports and not layer.outputs]
-    return any(layer.type and not known.versions(layer.type) for layer in ends) or _lacks_layers(graph)
+    return any(layer.type and not known.versions(layer.type) for layer in ends) or (
+        not connected and _lacks_layers(graph)
+    )
 
 
 def _lacks_layers(graph: Graph) -> bool:
