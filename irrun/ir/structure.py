@@ -251,7 +251,8 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             _at_variable("E219", message, layers[0], findings, help)
     twice = any(len(layers) > 1 for layers in stored.values())
     if not stored.keys() - read.keys() and not twice:  # a misspelt one would be reported twice
-        for name in () if _lacks_layers(graph) else read.keys() - stored.keys():
+        alone = read.keys() - stored.keys()
+        for name in alone if alone and not _lacks_layers(graph) else ():
             help = "add an Assign of that variable_id; without one the layer always gives its initial value"
             _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
 
