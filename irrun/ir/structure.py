@@ -155,7 +155,7 @@ def _warn_of_blanks(graph: Graph, findings: Findings) -> None:
     """Report names of tensors that begin or end with a blank, which is part of them."""
     for layer in graph.layers:
         for value in layer.outputs:
-            odd = next((name for name in value.port.names if name != name.strip()), None)
+            odd = next((name for name in value.port.names if name.strip() not in (name, "")), None)
             if odd is not None:
                 message = f"the name of the tensor is `{odd}`, with the blank"
                 help = f"write `{odd.strip()}`: OpenVINO takes blanks around commas for parts of names"
