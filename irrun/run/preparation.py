@@ -262,8 +262,9 @@ class Preparation:
             if found is not None:
                 return found
             pattern = grown(before, shapes)
-            worthless = pattern is None or self._patterns.get(pattern) is False
-        if pattern is not None and not worthless:
+            if pattern is not None and self._patterns.get(pattern) is False:  # it was tried, and is not worth it
+                pattern = None
+        if pattern is not None:
             made = self._made(pattern, watched)
             worth = made is not self._general and not _reads_weights_openly(made.program)
             with self._lock:

@@ -227,8 +227,8 @@ class Assignment:
         op, program = instruction.op, self.program
         source = instruction.port(op.view_of or "")
         self._numbers([source])
-        others = [number for number in instruction.inputs if number not in (None, source)]
-        if source is None or any(number not in program.constants for number in others):
+        others = [(at, number) for at, number in enumerate(instruction.inputs) if number not in (None, source)]
+        if source is None or any(number not in program.constants for _, number in others):
             return False
         if program.tensors[source].type != program.tensors[instruction.outputs[0]].type:  # it converts
             return False
@@ -237,7 +237,7 @@ class Assignment:
         template = self._template(dense)
         owner = owner_of(template)
         start = data_address(template) - data_address(owner)
-        told = [(at, program.constants[n]) for at, n in enumerate(instruction.inputs) if n not in (None, source)]
+        told = [(at, program.constants[number]) for at, number in others if number is not None]
         values = [(at, array.dtype, array.shape, array.tobytes()) for at, array in told]
         key = (instruction.op, id(instruction.attrs), template.dtype, template.shape, template.strides, start, *values)
         known = self.setting.views.get(key)
