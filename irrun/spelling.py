@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 
 _LONGEST = 80
 """Characters of a word that somebody may have misspelt."""
@@ -67,6 +67,16 @@ def misspelt(lacked: Iterable[str], given: Iterable[str], known: Collection[str]
     unread = [name for name in given if name not in known]
     pairs = [(name, close) for name in lacked if unread for close in close_matches(name, unread)[:1]]
     return pairs[0] if pairs else None
+
+
+def listed(names: Sequence[str]) -> str:
+    """Names in a row, as a sentence has them.
+
+    >>> listed(["id"]), listed(["id", "name", "type"])
+    ('`id`', '`id`, `name` and `type`')
+    """
+    *others, last = (f"`{name}`" for name in names)
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def advice(word: str, close: str) -> str:

@@ -18,7 +18,7 @@ from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT,
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
-from irrun.spelling import advice, close_matches, misspelt
+from irrun.spelling import advice, close_matches, listed, misspelt
 
 _CACHE: dict[tuple[Op, tuple[tuple[str, str], ...]], dict[str, Any]] = {}
 _CACHE_SIZE = 10_000
@@ -204,8 +204,8 @@ def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic
     having = [each.type for each in known.ops.values() if each.attr_names.issuperset(names)]
     types = [*dict.fromkeys(having)]
     meant = f"{', '.join(types[:_NAMED])} {'has' if len(types) == 1 else 'have'} them all; " if types else ""
-    listed = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
-    message = f"{op.name} has none of the attributes {listed} of this layer; they are ignored"
+    first = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
+    message = f"{op.name} has none of the attributes {first} of this layer; they are ignored"
     help = f"{meant}is the type wrong?"
     return Diagnostic("W930", message, attribute_span(layer.element, "type"), layer.label, help)
 
@@ -245,8 +245,8 @@ def _of_version(op: Op, name: str) -> str | None:
 
 
 def _unread(op: Op, layer: Layer, name: str, close: str | None) -> Diagnostic:
-    listed = ", ".join(f"`{attr.name}`" for attr in op.attrs)
-    known = f"{op.name} has {listed}" if listed else f"{op.name} has none"
+    own = ", ".join(f"`{attr.name}`" for attr in op.attrs)
+    known = f"{op.name} has {own}" if own else f"{op.name} has none"
     hint = _of_version(op, name) or (advice(name, close) if close else known)
     return _problem("W930", f"{op.name} has no attribute `{name}`; it is ignored", layer, name, hint)
 
@@ -286,7 +286,7 @@ def _taken(op: Op, layer: Layer, attr: Attr, value: Any) -> Diagnostic:
 
 def _insisted(op: Op, layer: Layer, attrs: Sequence[Attr]) -> Diagnostic:
     """The warning of attributes that have a default, but without which OpenVINO takes no model."""
-    message = f"OpenVINO does not take {op.name} without {_listed([attr.name for attr in attrs])}"
+    message = f"OpenVINO does not take {op.name} without {listed([attr.name for attr in attrs])}"
     given = " ".join(f'{attr.name}="{as_written(attr.default)}"' for attr in attrs)
     span = layer.data.span if layer.data else layer.span
     help = f"write {given}, as the specification has it and irrun computes; see {source_page(op)}"
@@ -340,12 +340,7 @@ def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, Diagnosti
 
 
 def _lacking(op: Op, names: list[str]) -> str:
-    return f"{op.name} lacks its required attribute{'s' if len(names) > 1 else ''} {_listed(names)}"
-
-
-def _listed(names: list[str]) -> str:
-    quoted = [f"`{name}`" for name in names]
-    return " and ".join([", ".join(quoted[:-1]), quoted[-1]] if len(quoted) > 1 else quoted)
+    return f"{op.name} lacks its required attribute{'s' if len(names) > 1 else ''} {listed(names)}"
 
 
 def _misplaced(layer: Layer) -> dict[str, Element]:

@@ -9,7 +9,7 @@ from functools import cache
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element, attribute_span
-from irrun.spelling import advice, blank_help, misspelt
+from irrun.spelling import advice, blank_help, listed, misspelt
 
 _WHOLE = re.compile(r"\s*(\+?)0*(\d+)", re.ASCII)
 _INTEGER = re.compile(r"\s*([-+]?)0*(\d+)", re.ASCII)
@@ -76,16 +76,13 @@ class Findings:
         missing = [name for name in names if name not in given]
         if not missing:
             return False
-        listed = " and no ".join(f"`{name}`" for name in missing)
+        message = f"<{element.tag}> has no {' and no '.join(f'`{name}`' for name in missing)}"
+        written, help = None, f"OpenVINO reads no <{element.tag}> without {listed(names)}"
         meant = misspelt(missing, given, names)
-        written = meant[1] if meant else None
-        needed = " and ".join([", ".join(f"`{name}`" for name in names[:-1]), f"`{names[-1]}`"][len(names) == 1 :])
-        help = (
-            f"`{written}` is not read: {advice(*meant[::-1])}"
-            if meant
-            else f"OpenVINO reads no <{element.tag}> without {needed}"
-        )
-        self.add("E201", f"<{element.tag}> has no {listed}", element, written, graph=graph, layer=layer, help=help)
+        if meant is not None:
+            name, written = meant
+            help = f"`{written}` is not read: {advice(written, name)}"
+        self.add("E201", message, element, written, graph=graph, layer=layer, help=help)
         return True
 
     def whole(self, element: Element, name: str, graph: Graph, layer: Layer | None = None) -> int | None:

@@ -162,7 +162,8 @@ def _lacking(missing: list[str], attributes: dict[str, str]) -> WeightsError:
     message = f"the <data> of a Const has no {' and no '.join(f'`{name}`' for name in missing)}"
     meant = misspelt(missing, attributes, _OF_BLOB)
     if meant is not None:
-        return WeightsError("E505", message, meant[1], f"`{meant[1]}` is not read: {advice(*meant[::-1])}")
+        name, written = meant
+        return WeightsError("E505", message, written, f"`{written}` is not read: {advice(written, name)}")
     does = "`offset` and `size` say which bytes of the .bin are its data, `element_type` and `shape` what they are"
     return WeightsError("E505", message, help=does)
 
