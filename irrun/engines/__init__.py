@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from typing import TYPE_CHECKING
 
 from irrun.diagnostics import EngineError
@@ -44,6 +43,8 @@ def load_engines(
         raise EngineError(f"{threads} threads, expected 1 or more")
     if name == REFERENCE:
         return []
+    from irrun.engines.placement import processors
+
     count = threads or processors()
     found: list[Engine] = []
     if name == "onednn" or (name in ("auto", CHECK) and not small):
@@ -65,11 +66,3 @@ def load_engines(
     others = {engine.name for engine in found}
     quantizing = "compiled" in others and not once
     return [*found, VectorizedEngine(count, compiling="onednn" in others, quantizing=quantizing, once=once)]
-
-
-def processors() -> int:
-    """What OMP_NUM_THREADS says, as other libraries read it, else the processors that this process may use."""
-    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
-    if wanted.isdecimal() and int(wanted):
-        return int(wanted)
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""On which processors threads are: who computes for a caller keeps off the caller's.
+"""How many processors there are, and on which of them threads are: who computes for a caller keeps off the caller's.
 
 Where all processors are busy, Linux leaves who is woken on the processor of who has woken it. With threads of OpenMP
 the caller looks out there for an end to come, and keeps from computing whom it waits for: 200 us in every call.
@@ -28,6 +28,14 @@ CALLS = 8
 @cache
 def _getcpu() -> Callable[[], int] | None:
     return getattr(ctypes.PyDLL(None), "sched_getcpu", None) if sys.platform == "linux" else None
+
+
+def processors() -> int:
+    """What OMP_NUM_THREADS says, as other libraries read it, else the processors that this process may use."""
+    wanted = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0]
+    if wanted.isdecimal() and int(wanted):
+        return int(wanted)
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def processor() -> int:

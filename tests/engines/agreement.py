@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from engines.works import THREADS, aligned_empty, computed, plain, posted, work_of
 
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.threads import Threads
 from irrun.engines.work import Compiled, Post, Work
 
 EAGER = 5

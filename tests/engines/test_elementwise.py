@@ -12,11 +12,11 @@ from engines.works import THREADS, aligned_empty, comparable, computed, plain, p
 from ir_builder import Model
 
 import irrun
+from irrun.engines.threads import blocks, even_blocks
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.elementwise import COMPILERS
 from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.engines.vectorized.posts import posts_of
-from irrun.engines.vectorized.threads import blocks, even_blocks
 from irrun.engines.work import Post, chain
 from irrun.spec.dtypes import element_type, numpy_dtype
 

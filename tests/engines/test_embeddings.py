@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from engines.works import computed, plain, posted, work_of
 
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized import embeddings
 from irrun.engines.vectorized.embeddings import COMPILERS
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Post
 from irrun.spec.dtypes import element_type
 from irrun.spec.registry import registry

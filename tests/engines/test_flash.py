@@ -13,8 +13,8 @@ from irrun.engines.compiled import flash, flash_form
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
 from irrun.engines.heads import LEAST_SCORES
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.attention import compile_attention
-from irrun.engines.vectorized.threads import Threads
 
 NAME = "ScaledDotProductAttention-13"
 F32 = np.float32

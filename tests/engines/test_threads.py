@@ -11,8 +11,8 @@ import time
 import numpy as np
 import pytest
 
-from irrun.engines.vectorized import threads as module
-from irrun.engines.vectorized.threads import Threads, blocks, cuts, hold_blas
+from irrun.engines import threads as module
+from irrun.engines.threads import Threads, blocks, cuts, hold_blas
 
 
 @pytest.mark.parametrize("count", [1, 2, 5])

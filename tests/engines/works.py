@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.threads import Threads
 from irrun.engines.work import Compiled, Layout, Operand, Post, Work
 from irrun.run.internal_ops import ROOT_MEAN_SQUARE
 from irrun.spec.dtypes import element_type, numpy_dtype

@@ -15,7 +15,7 @@ import numpy as np
 from irrun.engines.axes import channels_last, lies_so
 from irrun.engines.compiled.loops import Floats, looped, unordered
 from irrun.engines.compiled.team import Team
-from irrun.engines.vectorized.threads import Threads, cuts
+from irrun.engines.threads import Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
 from irrun.spec.op import Array
 from irrun.spec.windows import axes_of

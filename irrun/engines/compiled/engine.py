@@ -13,9 +13,9 @@ from irrun.engines.grid import is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_few_rows
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
 
 if TYPE_CHECKING:

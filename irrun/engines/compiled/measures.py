@@ -7,12 +7,12 @@ from functools import cache
 
 import numpy as np
 
-from irrun.engines import processors
 from irrun.engines.compiled.histogram import histogram
 from irrun.engines.compiled.loops import looped
 from irrun.engines.compiled.measure_kernel import Limits, addresses_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
+from irrun.engines.placement import processors
 from irrun.spec.op import Array
 
 SHARED_BYTES = 1 << 19

@@ -15,7 +15,7 @@ from irrun.engines.compiled.soft_suppression import faded, lowest_decays
 from irrun.engines.compiled.suppression import unsuppressed
 from irrun.engines.compiled.team import Team
 from irrun.engines.plain import op_of, write_results
-from irrun.engines.vectorized.threads import hold_blas
+from irrun.engines.threads import hold_blas
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array, Op, Tensor, Violation, results_of
 

@@ -29,7 +29,7 @@ from irrun.engines.onednn.bindings import (
 )
 from irrun.engines.onednn.signals import sheltered
 from irrun.engines.placement import Placement
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.threads import Threads
 from irrun.engines.work_cache import WorkCache
 from irrun.locks import fork_safe
 from irrun.spec.dtypes import numpy_dtype

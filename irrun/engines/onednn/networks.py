@@ -28,7 +28,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.posts import LOGISTIC, TANH
 from irrun.engines.onednn.tensors import packed
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.threads import Threads
 from irrun.engines.work import Call, Operand, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import data_address
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.threads import Threads
 from irrun.engines.work import OpenCall, Work
 from irrun.spec.op import Array
 

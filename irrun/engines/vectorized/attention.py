@@ -11,10 +11,10 @@ import numpy as np
 
 from irrun.engines.heads import blind, is_openable, may_be_blind, with_blind_rows
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks
 from irrun.engines.vectorized.functions import EXPONENT, exponential
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, OpenCall, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array

@@ -10,8 +10,8 @@ import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.plain import kernel_of
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.convolution import compile_convolution
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array

@@ -14,8 +14,8 @@ from irrun.engines.compressed import CompressedWeights
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.rows import rows_of
+from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Index, posts_of, with_posts
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 

@@ -12,10 +12,10 @@ import numpy as np
 
 from irrun.engines.contraction import Contraction, contraction_of
 from irrun.engines.memory import ITEM
+from irrun.engines.threads import Threads, even_blocks
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import BLOCK, part, with_posts
 from irrun.engines.vectorized.products import direct, pieces_of
-from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 

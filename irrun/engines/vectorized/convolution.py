@@ -12,8 +12,8 @@ import numpy as np
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, blocks, cuts
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.records import NamedTuple

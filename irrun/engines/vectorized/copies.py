@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.appending import open_concat
 from irrun.engines.vectorized.copying import Mover, Pairs, moving
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 

@@ -11,8 +11,8 @@ import numpy as np
 
 from irrun.engines.axes import merged
 from irrun.engines.extents import view
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
 from irrun.spec.op import Array
 

@@ -17,9 +17,9 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.threads import Threads, cuts
 from irrun.engines.vectorized.convolution import Geometry, compile_convolution, geometry_of
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array

@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, is_dense, merged
 from irrun.engines.orders import in_order, is_of_images, reordered
+from irrun.engines.threads import Threads, even_blocks
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import (
     BINARY,
@@ -29,7 +30,6 @@ from irrun.engines.vectorized.posts import (
     viewed,
 )
 from irrun.engines.vectorized.quantization import fake_quantize_stage
-from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy

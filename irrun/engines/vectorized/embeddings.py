@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
+from irrun.engines.threads import Threads, cuts
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype

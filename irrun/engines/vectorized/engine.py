@@ -7,10 +7,10 @@ from functools import cache
 from importlib import import_module
 from math import prod
 
-from irrun.engines import processors
+from irrun.engines.placement import processors
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized import compressed, functions
 from irrun.engines.vectorized.copying import copied
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.vectorized.widening import widened
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Post, Work
 from irrun.engines.work_cache import WorkCache

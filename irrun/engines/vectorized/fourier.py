@@ -15,10 +15,10 @@ import numpy as np
 from irrun.engines.axes import dense_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.threads import Threads, even_blocks
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.products import pieces_of
-from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array

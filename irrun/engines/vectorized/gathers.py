@@ -11,9 +11,9 @@ import numpy as np
 
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import extent_of, view
+from irrun.engines.threads import Threads, cuts
 from irrun.engines.vectorized.copying import BYTE_NANOSECONDS, shared_copies
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.threads import Threads, cuts
 from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array

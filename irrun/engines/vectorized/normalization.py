@@ -13,12 +13,12 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.orders import in_order, reordered
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.copying import shared_copies
 from irrun.engines.vectorized.elementwise import by_blocks
 from irrun.engines.vectorized.posts import nanoseconds_of, posts_of
 from irrun.engines.vectorized.reduction import Cut, Lines, line_cuts, lines, square_summation, squeezed, summation
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 

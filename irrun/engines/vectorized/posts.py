@@ -13,9 +13,9 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
+from irrun.engines.threads import blocks
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.quantization import fake_quantize_stage
-from irrun.engines.vectorized.threads import blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.engines.work_cache import is_weight
 from irrun.records import dataclass

@@ -12,8 +12,8 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, matrix_of, merged, order_of, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM
+from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 

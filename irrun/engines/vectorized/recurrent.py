@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.recurrent_loop import (
     KINDS,
     Extent,
@@ -18,7 +19,6 @@ from irrun.engines.vectorized.recurrent_loop import (
     memory_of,
     parameters_of,
 )
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 

@@ -27,9 +27,9 @@ from irrun.engines.axes import (
 )
 from irrun.engines.extents import view
 from irrun.engines.orders import reordered
+from irrun.engines.threads import Threads, even_blocks
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import BLOCK, BOOLEAN, INTEGERS, with_posts
-from irrun.engines.vectorized.threads import Threads, even_blocks
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype

@@ -17,9 +17,9 @@ from irrun.engines.axes import broadcast_strides, is_dense, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.orders import in_order, reordered
 from irrun.engines.plain import kernel_of
+from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import BLOCK, with_posts
-from irrun.engines.vectorized.threads import Threads
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 

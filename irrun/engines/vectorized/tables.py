@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import is_dense
-from irrun.engines.vectorized.threads import Threads, cuts
+from irrun.engines.threads import Threads, cuts
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
 from irrun.spec.op import Array
 

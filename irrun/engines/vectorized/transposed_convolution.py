@@ -12,9 +12,9 @@ import numpy as np
 
 from irrun.engines.axes import is_dense
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.convolution import Geometry, geometry_of
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.vectorized.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array

@@ -16,7 +16,7 @@ from threading import Lock
 from time import monotonic
 from typing import Any
 
-from irrun.engines import processors
+from irrun.engines.placement import processors
 from irrun.records import dataclass
 from irrun.tools.compare.sides.contract import SideFailed
 from irrun.tools.compare.sides.process import Worker

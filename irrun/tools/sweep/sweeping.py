@@ -13,7 +13,7 @@ from threading import Event
 from time import monotonic
 from typing import Any
 
-from irrun.engines import processors
+from irrun.engines.placement import processors
 from irrun.ir.discovery import find_models
 from irrun.records import dataclass
 from irrun.tools.sweep.course import Course, Tell

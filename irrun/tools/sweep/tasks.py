@@ -14,7 +14,7 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 from irrun.diagnostics import LONGEST_NAME, clipped
-from irrun.engines import processors
+from irrun.engines.placement import processors
 from irrun.files import open_regular
 from irrun.records import dataclass
 from irrun.tools.sweep.rows import SCHEMA, Place

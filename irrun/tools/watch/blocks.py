@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.threads import Threads
 from irrun.records import dataclass
 from irrun.spec.dtypes import FLOAT_FORMATS, element_type
 from irrun.spec.op import Array

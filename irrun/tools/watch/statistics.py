@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.engines import processors
-from irrun.engines.vectorized.threads import Threads
+from irrun.engines.placement import processors
+from irrun.engines.threads import Threads
 from irrun.records import dataclass
 from irrun.spec.op import Array
 from irrun.tools.watch.blocks import (

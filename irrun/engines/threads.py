@@ -1,4 +1,4 @@
-"""The threads of the numpy engine: a pool that waits for slices of work, and the threads of numpy's BLAS.
+"""Threads of our own: a pool that waits for slices of work, and the threads of numpy's BLAS.
 
 Only what is here starts threads. BLAS is held to one thread while the pool computes: slices of one large product on our
 threads are as quick as OpenBLAS's own threads, what follows can be done to a slice while it is in the cache, and the
