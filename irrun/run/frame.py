@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
 from functools import partial
 from operator import length_hint
 from time import perf_counter
@@ -11,23 +10,25 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, ExecutionError, IRError
+from irrun.diagnostics import Diagnostic, IRError
 from irrun.engines.memory import aligned, allocate, data_address
-from irrun.engines.work import Call, Joinable, Layout, Operand, either
+from irrun.engines.work import Call, Joinable, either
 from irrun.interruption import hand_on
-from irrun.records import NamedTuple, dataclass
+from irrun.records import dataclass
 from irrun.run.borrowing import Given, handed_on, lasting, read_as_given
-from irrun.run.compiling import EngineFailed, static_shape
+from irrun.run.compiling import EngineFailed
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
 from irrun.run.kernels import Kernels
 from irrun.run.memory import owner_of, owners
-from irrun.run.program import VIEW, Instruction, Program, Quick, Storage
+from irrun.run.observation import Observation
+from irrun.run.program import VIEW, Instruction, Program, Quick
 from irrun.run.reserve import Reserve
-from irrun.run.session import Event, Fused, Observer, Run
-from irrun.run.specialization import Specialization, room
+from irrun.run.session import Run
+from irrun.run.specialization import Specialization
+from irrun.run.tensors import Tensors
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Array, Op
+from irrun.spec.op import Array
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -64,14 +65,8 @@ class Frame:
         self.memory, self.owner = block[begin : begin + program.size], id(owner_of(block))
         self.owners = owners([*program.constants.values(), block])
         self._scratch = block[: program.scratch] if program.scratch else None
-        self._arrays: list[Array | None] = [None] * len(program.tensors)
-        for number, constant in program.constants.items():
-            self._arrays[number] = constant
-        for number, weights in program.compressed.items():  # of which kernels have their values
-            self._arrays[number] = weights.stand_in
-        for number, storage in program.storage.items():
-            if storage.root not in program.constants:
-                self._arrays[number] = self._placed(number, storage)
+        self._tensors = Tensors(program, self.memory)
+        self._arrays = self._tensors.arrays
         made = {number for instruction in program.instructions for number in instruction.results}
         self._loose = tuple(made.union(program.parameters) - {*program.storage, *program.constants})
         self._own = {} if comparison is not None else handed_on(program)
@@ -82,7 +77,9 @@ class Frame:
         self._borrowed_inputs = [] if comparison is not None or reserve is None else read_as_given(program)
         there = {given.position for given in self._borrowed_inputs}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
-        self._fed = [(position, self._present(number)) for position, number in entries if number in program.storage]
+        self._fed = [
+            (position, self._tensors.present(number)) for position, number in entries if number in program.storage
+        ]
         self._loose_parameters = [(position, number) for position, number in entries if number in self._loose]
         self._computations: dict[int, Computation] = {}
         self._instructions: list[Instruction] = []
@@ -128,10 +125,11 @@ class Frame:
                 for call in calls:
                     call()
             else:
-                if run.observer is not None and run.watched:
-                    self._tell_ahead(run.observer, run)
+                told = None if run.observer is None else Observation(run.observer, run, self._tensors, self._kernels)
+                if told is not None and run.watched:
+                    told.tell_ahead()
                 for number, call in enumerate(calls):
-                    self._watched(self._instructions[number], call, run)
+                    self._watched(self._instructions[number], call, run, told)
         except IRError:
             raise
         except Exception as error:
@@ -158,15 +156,6 @@ class Frame:
         self._bindings.clear()
         self._stale.clear()
 
-    def _placed(self, number: int, storage: Storage, root: Array | None = None) -> Array:
-        """The array of a tensor in the memory of the frame, or in that of another `root` than it has there."""
-        tensor, offset = self.program.tensors[number], self.program.storage[storage.root].offset
-        if storage.opaque:
-            return self.memory[offset : offset + storage.nbytes]
-        strides = storage.strides if storage.layout is None else storage.layout.strides
-        memory, start = (self.memory, offset) if root is None else (root, 0)
-        return np.ndarray(static_shape(tensor), numpy_dtype(tensor.type), memory, start + storage.start, strides)
-
     def _anew(self, number: int) -> Array:
         """Memory for a result that is handed on as it is."""
         tensor = self.program.tensors[number]
@@ -178,17 +167,17 @@ class Frame:
         """Have what reads an input read it where it lies, or where it is copied to if it does not lie as it should, or
         somebody may write to it. What it was bound to last is held until another one comes."""
         number = self.program.parameters[given.position]
-        bound = self._present(number)
+        bound = self._tensors.present(number)
         fits = array.flags.c_contiguous and array.flags.aligned and array.dtype == bound.dtype
         if copied or not fits:
-            placed = self._placed(number, self.program.storage[number])
+            placed = self._tensors.placed(number, self.program.storage[number])
             np.copyto(placed, array)
             array = placed
         if data_address(array) == data_address(bound):
             return
         memory = array.reshape(-1).view(np.uint8)
         for other in given.numbers:
-            self._arrays[other] = self._placed(other, self.program.storage[other], memory)
+            self._arrays[other] = self._tensors.placed(other, self.program.storage[other], memory)
         self._stale.update((id(reader), self._bindings[id(reader)]) for reader in given.readers)
 
     def _hand_on(self) -> None:
@@ -213,14 +202,6 @@ class Frame:
             raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
         self._stale.clear()
 
-    def _present(self, number: int) -> Array:
-        array = self._arrays[number]
-        assert array is not None, "a program computes what it reads"
-        return array
-
-    def _operands(self, numbers: Sequence[int | None]) -> list[Array | None]:
-        return [None if number is None else self._arrays[number] for number in numbers]
-
     # What computes an instruction
 
     def _call(self, instruction: Instruction, specialization: Specialization | Enclosure | None) -> Call | None:
@@ -232,7 +213,7 @@ class Frame:
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
             if self._arrays[instruction.outputs[0]] is None:  # of a constant
                 for number, result in zip(
-                    instruction.outputs, instruction.computed(self._operands(instruction.reads)), strict=False
+                    instruction.outputs, instruction.computed(self._tensors.operands(instruction.reads)), strict=False
                 ):
                     self._arrays[number] = result
             return None
@@ -247,8 +228,8 @@ class Frame:
         compiled, work = instruction.compiled, instruction.work
         assert compiled is not None
         assert work is not None
-        inputs = self._operands(instruction.reads)
-        outputs = [self._present(number) for number in instruction.results[: len(work.outputs)]]
+        inputs = self._tensors.operands(instruction.reads)
+        outputs = [self._tensors.present(number) for number in instruction.results[: len(work.outputs)]]
         try:
             scratch = self._scratch[: compiled.scratch] if self._scratch is not None and compiled.scratch else None
             call = compiled.bind(inputs, outputs, scratch)
@@ -265,7 +246,7 @@ class Frame:
         return call if judging is None else either(judging, call)
 
     def _checked(self, instruction: Instruction, call: Call) -> None:
-        self._computation(instruction).check(self._operands(instruction.inputs), self._run)
+        self._computation(instruction).check(self._tensors.operands(instruction.inputs), self._run)
         call()
 
     def _doubted(self, instruction: Instruction, call: Call) -> None:
@@ -275,17 +256,17 @@ class Frame:
         numbers = self.memory[storage.offset : storage.offset + storage.nbytes].view(np.float32)
         if np.isfinite(np.dot(numbers, numbers)):  # the quickest way to look at all of them
             return
-        given = [None if operand is None else self._plain(operand) for operand in instruction.operands]
+        given = [None if operand is None else self._tensors.plain(operand) for operand in instruction.operands]
         (result,) = self._computation(instruction)(given, self._run)
-        self._write(number, result)
+        self._tensors.replace(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
         if instruction.open:
-            self._computation(instruction).check(self._operands(instruction.inputs), self._run)
+            self._computation(instruction).check(self._tensors.operands(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
-        given = [None if number is None else self._plain(number) for number in instruction.operands]
-        found = [self._plain(number) for number in instruction.results[: len(instruction.work.outputs)]]
+        given = [None if number is None else self._tensors.plain(number) for number in instruction.operands]
+        found = [self._tensors.plain(number) for number in instruction.results[: len(instruction.work.outputs)]]
         self._hold(instruction, instruction.by, given, found)
 
     def _hold(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: Sequence[Array]) -> None:
@@ -352,27 +333,19 @@ class Frame:
         return call
 
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
-        given = self._operands(instruction.operands)
+        given = self._tensors.operands(instruction.operands)
         self._by, results = specialization.compute(given, self._run)
         self._hold(instruction, self._by, given, results)
         self._store(instruction, results)
 
     def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:
         for number, result in zip(instruction.results, results, strict=False):
-            if number in self.program.storage:
-                np.copyto(self._present(number), result)
-            else:
-                self._arrays[number] = result
+            self._tensors.put(number, result)
         if self._run.observer is None:
-            self._free(instruction)
+            self._tensors.free(instruction)
 
-    def _free(self, instruction: Instruction) -> None:
-        for number in instruction.frees:
-            self._arrays[number] = None
-
-    # What somebody looks at
-
-    def _watched(self, instruction: Instruction, call: Call, run: Run) -> None:
+    def _watched(self, instruction: Instruction, call: Call, run: Run, told: Observation | None) -> None:
+        """Compute an instruction that somebody looks at."""
         if instruction.enclosed is not None:  # whose own instructions are watched
             call()
             return
@@ -382,146 +355,9 @@ class Frame:
         if run.profile is not None:
             seconds = perf_counter() - begin
             run.profile.add(self.program, instruction, self._by or instruction.by, begin, seconds)
-        if run.observer is None:
-            return
-        last = instruction
-        if instruction.posts:
-            last = next((part for part in reversed(instruction.parts) if part.ports != ()), instruction)
-        ports = range(len(instruction.results)) if last.ports is None else last.ports
-        for port, number in zip(ports, instruction.results, strict=False):
-            if port is not None and self._arrays[number] is not None:
-                if isinstance(run.observer, Fused) and run.observer.passes(last.layer, self._raw(number)):
-                    continue
-                self._tell(last, port, number, run.observer, run)
-            self._tell_unchanged(number, run.observer, run)
-        self._free(instruction)
-
-    def _tell(self, part: Instruction, port: int, number: int, observer: Observer, run: Run) -> None:
-        """Tell the observer of a tensor, which takes the place of it if it gives another one."""
-        calculation = _Calculation(self, self._kernels, part, run)
-        event = Event(part.layer, port, run.path, _frozen(self._plain(number)), calculation)
-        try:
-            given = observer(event)
-        except ExecutionError as error:
-            raise self._kernels.placed(*error.diagnostics) from None
-        except Exception as error:
-            hand_on(error)
-            raise self._kernels.failed(part, "the observer", error) from error
-        if given is None:
-            return
-        array = self._fitting(given, event)
-        if number not in self.program.constants:
-            self._replace(number, array)
-        elif array.tobytes() != event.array.tobytes():
-            message = f"the observer gave another array for output {port}, which inputs of these shapes settle"
-            help = "have it give another array for what reads it"
-            raise self._kernels.placed(Diagnostic("E602", message, part.layer.span, part.layer.label, help=help))
-
-    def _tell_unchanged(self, number: int, observer: Observer, run: Run) -> None:
-        """Tell the observer of conversions of a tensor that change nothing."""
-        for conversion in self.program.shown.get(number, ()):
-            if self._arrays[number] is not None:
-                self._tell(conversion, 0, number, observer, run)
-
-    def _tell_ahead(self, observer: Observer, run: Run) -> None:
-        """Tell the observer of what is there before anything is computed."""
-        for number in self.program.parameters:
-            self._tell_unchanged(number, observer, run)
-        for instruction in self.program.settled:
-            ports = range(len(instruction.results)) if instruction.ports is None else instruction.ports
-            for port, number in zip(ports, instruction.results, strict=False):
-                if port is not None:
-                    self._tell(instruction, port, number, observer, run)
-                self._tell_unchanged(number, observer, run)
-
-    def inputs_of(self, instruction: Instruction) -> list[Array | None]:
-        """What an instruction of the program reads, as read-only arrays, before it is written over."""
-        return [None if number is None else _frozen(self._values(number)) for number in instruction.inputs]
-
-    def _values(self, number: int) -> Array:
-        weights = self.program.compressed.get(number)
-        return self._plain(number) if weights is None else weights.dense()
-
-    def _fitting(self, given: object, event: Event) -> Array:
-        """The array that an observer gives in place of the event's. Raises ExecutionError where it does not fit."""
-        array, expected = np.asarray(given), event.array
-        if array.shape != expected.shape or array.dtype != expected.dtype:
-            found = f"{array.dtype}{list(array.shape)}"
-            message = (
-                f"the observer gave {found} for output {event.port}, expected {expected.dtype}{list(expected.shape)}"
-            )
-            raise self._kernels.placed(Diagnostic("E602", message, event.layer.span, event.layer.label))
-        return array
-
-    def _replace(self, number: int, array: Array) -> None:
-        if number in self.program.storage:
-            self._write(number, array)
-        else:
-            self._arrays[number] = array.copy()
-
-    def _write(self, number: int, array: Array) -> None:
-        """Put an array in the place of a tensor."""
-        storage = self.program.storage[number]
-        if storage.opaque:
-            self._reorder(number, None, array, storage.layout, self._present(number))
-        else:
-            np.copyto(self._present(number), array)
-
-    def _plain(self, number: int) -> Array:
-        """A tensor as an array that everybody can read."""
-        storage = self.program.storage.get(number)
-        if storage is None or not storage.opaque:
-            return self._present(number)
-        result = room(self._operand(number, None), None)
-        self._reorder(number, storage.layout, self._present(number), None, result)
-        return result
-
-    def _raw(self, number: int) -> Array:
-        """The numbers of a tensor, in the order in which they lie where only an engine knows that."""
-        storage = self.program.storage.get(number)
-        if storage is None or not storage.opaque:
-            return self._present(number)
-        return self._present(number).view(numpy_dtype(self.program.tensors[number].type))
-
-    def _operand(self, number: int, layout: Layout | None) -> Operand:
-        tensor = self.program.tensors[number]
-        shape = tuple(int(size) for size in tensor.shape or ())
-        return Operand(tensor.type, shape, np.empty(shape, numpy_dtype(tensor.type)).strides, None, layout)
-
-    def _reorder(self, number: int, source: Layout | None, read: Array, target: Layout | None, written: Array) -> None:
-        """Bring a tensor of an engine from one layout into another one."""
-        engine = self.program.storage[number].engine
-        assert engine is not None
-        compiled = engine.reorder(self._operand(number, source), target)
-        dense = read if source is not None else np.ascontiguousarray(read)
-        compiled.bind([dense], [written], allocate(compiled.scratch) if compiled.scratch else None)()
-
-
-class _Calculation(NamedTuple):
-    """How an instruction of a frame is computed, for who looks at what it has made."""
-
-    frame: Frame
-    kernels: Kernels
-    instruction: Instruction
-    run: Run
-
-    @property
-    def op(self) -> Op:
-        return self.instruction.op
-
-    @property
-    def attributes(self) -> Mapping[str, Any]:
-        return self.instruction.attrs
-
-    @property
-    def inputs(self) -> list[Array | None]:
-        return self.frame.inputs_of(self.instruction)
-
-    def __call__(self, inputs: Sequence[Array | None]) -> list[Array]:
-        if self.instruction.effects:
-            raise ValueError(f"layer {self.instruction.layer} assigns a variable")
-        run = replace(self.run, observer=None, profile=None, meter=None)
-        return self.kernels.computation(self.frame.program, self.instruction)(inputs, run)
+        if told is not None:
+            told.tell_results(instruction)
+            self._tensors.free(instruction)
 
 
 @dataclass(eq=False, slots=True)
@@ -559,9 +395,3 @@ def _goes_on(row: Sequence[Call], call: Call) -> bool:
     if not isinstance(call, Joinable) or not isinstance(first, Joinable) or call.joins is not first.joins:
         return False
     return len(row) < MAX_JOINED and sum(own.seconds for own in [*row, call] if isinstance(own, Joinable)) < MAX_SECONDS
-
-
-def _frozen(array: Array) -> Array:
-    view = array.view()
-    view.flags.writeable = False
-    return view

@@ -1,0 +1,126 @@
+"""What the observer of a run is told: of each tensor when it is there, and how it may be calculated again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from irrun.diagnostics import Diagnostic, ExecutionError
+from irrun.interruption import hand_on
+from irrun.records import NamedTuple
+from irrun.run.kernels import Kernels
+from irrun.run.program import Instruction
+from irrun.run.session import Event, Fused, Observer, Run
+from irrun.run.tensors import Tensors
+from irrun.spec.op import Array, Op
+
+
+class Observation(NamedTuple):
+    """An observer of a run of a program, told of its `tensors`. All that tells it raises ExecutionError where it fails,
+    or gives what does not fit."""
+
+    observer: Observer
+    run: Run
+    tensors: Tensors
+    kernels: Kernels
+
+    def tell_ahead(self) -> None:
+        """Tell of what is there before anything is computed."""
+        program = self.tensors.program
+        for number in program.parameters:
+            self._tell_unchanged(number)
+        for instruction in program.settled:
+            ports = range(len(instruction.results)) if instruction.ports is None else instruction.ports
+            for port, number in zip(ports, instruction.results, strict=False):
+                if port is not None:
+                    self._tell(instruction, port, number)
+                self._tell_unchanged(number)
+
+    def tell_results(self, instruction: Instruction) -> None:
+        """Tell of what an instruction has made."""
+        tensors, last = self.tensors, instruction
+        if instruction.posts:
+            last = next((part for part in reversed(instruction.parts) if part.ports != ()), instruction)
+        ports = range(len(instruction.results)) if last.ports is None else last.ports
+        for port, number in zip(ports, instruction.results, strict=False):
+            if port is not None and tensors.arrays[number] is not None:
+                if isinstance(self.observer, Fused) and self.observer.passes(last.layer, tensors.raw(number)):
+                    continue
+                self._tell(last, port, number)
+            self._tell_unchanged(number)
+
+    def _tell_unchanged(self, number: int) -> None:
+        """Tell of conversions of a tensor that change nothing."""
+        for conversion in self.tensors.program.shown.get(number, ()):
+            if self.tensors.arrays[number] is not None:
+                self._tell(conversion, 0, number)
+
+    def _tell(self, part: Instruction, port: int, number: int) -> None:
+        """Tell of a tensor, which another array takes the place of if the observer gives one."""
+        calculation = _Calculation(self.tensors, self.kernels, part, self.run)
+        event = Event(part.layer, port, self.run.path, _frozen(self.tensors.plain(number)), calculation)
+        try:
+            given = self.observer(event)
+        except ExecutionError as error:
+            raise self.kernels.placed(*error.diagnostics) from None
+        except Exception as error:
+            hand_on(error)
+            raise self.kernels.failed(part, "the observer", error) from error
+        if given is None:
+            return
+        array = self._fitting(given, event)
+        if number not in self.tensors.program.constants:
+            self.tensors.replace(number, array)
+        elif array.tobytes() != event.array.tobytes():
+            message = f"the observer gave another array for output {port}, which inputs of these shapes settle"
+            help = "have it give another array for what reads it"
+            raise self.kernels.placed(Diagnostic("E602", message, part.layer.span, part.layer.label, help=help))
+
+    def _fitting(self, given: object, event: Event) -> Array:
+        """The array that an observer gives in place of the event's."""
+        array, expected = np.asarray(given), event.array
+        if array.shape != expected.shape or array.dtype != expected.dtype:
+            found = f"{array.dtype}{list(array.shape)}"
+            message = (
+                f"the observer gave {found} for output {event.port}, expected {expected.dtype}{list(expected.shape)}"
+            )
+            raise self.kernels.placed(Diagnostic("E602", message, event.layer.span, event.layer.label))
+        return array
+
+
+class _Calculation(NamedTuple):
+    """How an instruction of a program is computed, for who looks at what it has made."""
+
+    tensors: Tensors
+    kernels: Kernels
+    instruction: Instruction
+    run: Run
+
+    @property
+    def op(self) -> Op:
+        return self.instruction.op
+
+    @property
+    def attributes(self) -> Mapping[str, Any]:
+        return self.instruction.attrs
+
+    @property
+    def inputs(self) -> list[Array | None]:
+        """What the instruction reads, as read-only arrays, before it is written over."""
+        numbers = self.instruction.inputs
+        return [None if number is None else _frozen(self.tensors.values(number)) for number in numbers]
+
+    def __call__(self, inputs: Sequence[Array | None]) -> list[Array]:
+        if self.instruction.effects:
+            raise ValueError(f"layer {self.instruction.layer} assigns a variable")
+        run = replace(self.run, observer=None, profile=None, meter=None)
+        return self.kernels.computation(self.tensors.program, self.instruction)(inputs, run)
+
+
+def _frozen(array: Array) -> Array:
+    view = array.view()
+    view.flags.writeable = False
+    return view
