@@ -185,6 +185,16 @@ def test_means_far_from_zero(axes: list[int], mean: float) -> None:
     np.testing.assert_allclose(computed(compiled, work, [data, np.array(axes)])[0], exact, rtol=1e-2, atol=0.1)
 
 
+def test_lines_of_one_number_less_their_mean_are_zero() -> None:
+    for count in (30, 77, 500):
+        for normalizes in (True, False):
+            attrs = MVN | {"eps": 1e-12, "eps_mode": "outside_sqrt", "normalize_variance": normalizes}
+            data = np.full((count, 200), 7.7, np.float32)
+            work, compiled = made("MVN-6", attrs, [data, np.array([0])], constant=(1,))
+            assert compiled is not None
+            assert not computed(compiled, work, [data, np.array([0])])[0].any()
+
+
 def test_what_is_left_to_others() -> None:
     data = numbers(2, 3, 4)
     assert made("SoftMax-8", {"axis": 1}, [data.astype(np.float64)])[1] is None
