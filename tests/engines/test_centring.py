@@ -105,3 +105,10 @@ def test_means_far_from_zero(mode):
         for mean in (1e3, 1e5, 1e7):
             data = np.random.default_rng(3).normal(size=shape) + mean
             assert check("MVN-6", attrs, data.astype(np.float32), axes)
+
+
+@pytest.mark.parametrize(("name", "attrs"), MODES)
+def test_squares_beyond_f32(name, attrs):
+    data = (np.random.default_rng(3).normal(size=(30, 2, 70)) * 1e20).astype(np.float32)
+    with np.errstate(over="ignore"):
+        assert check(name, attrs, data, (0, 2))

@@ -159,6 +159,13 @@ def test_means_of_the_least_integer():
     assert check("ReduceMean-1", data, [1])
 
 
+def test_means_of_sums_beyond_f32_are_infinite():
+    data = np.full((3, 5000), 3e38, np.float32)
+    data[1] /= 1e4
+    with np.errstate(over="ignore"):
+        assert check("ReduceMean-1", data, [1], exact=True)
+
+
 def test_posts():
     rng = np.random.default_rng(11)
     data, added = rng.random((40, 9, 30)).astype(np.float32), np.array(1e-5, np.float32)

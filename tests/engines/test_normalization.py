@@ -136,6 +136,14 @@ def test_local_responses(size: int, beta: float, bias: float) -> None:
     check("LRN-1", attrs, data, np.array([1]), constant=(1,))
 
 
+def test_local_responses_to_squares_beyond_f32() -> None:
+    attrs = {"size": 5, "alpha": 1e-4, "beta": 0.25, "bias": 1.0}
+    with np.errstate(over="ignore"):
+        check(
+            "LRN-1", attrs, np.full((2, 5, 3, 4), 1e19, np.float32) * numbers(2, 5, 3, 4), np.array([1]), constant=(1,)
+        )
+
+
 @pytest.mark.parametrize(("batch", "channels", "groups"), [(1, 8, 2), (3, 12, 12), (2, 64, 1)])
 def test_groups_of_channels(batch: int, channels: int, groups: int) -> None:
     attrs, posts = {"num_groups": groups, "epsilon": 1e-4}, [Post("Swish-4", {})]

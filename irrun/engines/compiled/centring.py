@@ -29,15 +29,15 @@ ELEMENT_NANOSECONDS, LINE_NANOSECONDS = 0.3, 8.0
 """What an element takes about, and a line."""
 
 
-def settle(begin: int, end: int, scales: Doubles, epsilon: float) -> None:
-    """What lines are multiplied by, of their variances or the sums of their squares."""
+def settle(begin: int, end: int, scales: Doubles, length: int, epsilon: float) -> None:
+    """What lines are multiplied by, of the sums of their squares, which are rounded to f32 as in the ops' kernels."""
     for k in range(begin, end):
+        total = float(np.float32(scales[k]))
         if MODE == "inside":
-            scales[k] = 1 / np.sqrt(scales[k] + epsilon)
+            scales[k] = 1 / np.sqrt(total / float(length) + epsilon)
         elif MODE == "outside":
-            scales[k] = 1 / (np.sqrt(scales[k]) + epsilon)
+            scales[k] = 1 / (np.sqrt(total / float(length)) + epsilon)
         else:
-            total = float(np.float32(scales[k]))
             more = total + epsilon if MODE == "add" else epsilon if total < epsilon else total
             scales[k] = 1 / np.sqrt(more)
 
@@ -113,8 +113,9 @@ def standardized(
         room = scratch[end:]
         calls = [sums.bind(inputs[0], means, room, "Doubles", "mean")] if centred else []
         if divides:
-            calls.append(squares.bind(inputs[0], scales, room, "Doubles", "mean" if centred else "", means))
-            calls.append(looped(team, settle, (scales, epsilon), lines, lines * LINE_NANOSECONDS, MODE=mode))
+            calls.append(squares.bind(inputs[0], scales, room, "Doubles", centres=means))
+            told = (scales, first * second, epsilon)
+            calls.append(looped(team, settle, told, lines, lines * LINE_NANOSECONDS, MODE=mode))
         lying = (inputs[0], outputs[0], means, scales, first, middle, second)
         if inner > 1:
             items = outer * first * middle * -(-second // ROWS)

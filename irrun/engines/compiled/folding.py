@@ -225,8 +225,11 @@ def folded(one: Number, other: Number) -> Number:
 
 
 def ended(total: Number, length: int) -> Number:
-    """Without its fraction if it is an integer."""
+    """Without its fraction if it is an integer. Of a sum that f32 does not hold, so that it is infinite to the op's
+    kernel and to OpenVINO, the mean is so, too."""
     if REAL and ENDS == "mean":
+        if EXACT and NARROWS:
+            total = float(np.float32(total))
         total = total / (float(length) if EXACT else np.float32(length))
     elif REAL and ENDS == "root":
         total = np.sqrt(total)

@@ -220,11 +220,12 @@ def local_response(work: Work, threads: Threads) -> Compiled | None:
         def call() -> None:
             squares, sums = functions.temporary(output), functions.temporary(output, 1)
             np.square(data, squares)
-            np.multiply(squares, factor, squares)
-            np.add(squares, bias, sums)
+            np.copyto(sums, squares)
             for shift in shifts:
                 np.add(sums[:, shift:], squares[:, :-shift], sums[:, shift:])
                 np.add(sums[:, :-shift], squares[:, shift:], sums[:, :-shift])
+            np.multiply(sums, factor, sums)
+            np.add(sums, bias, sums)
             _raise(sums, beta, squares)
             np.divide(data, sums, output)
 
