@@ -50,6 +50,17 @@ def test_regions_that_are_not_finite_are_the_same(mode):
             np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e12, 3e38])
+def test_regions_of_more_samples_than_memory_has_room_for_are_left_to_the_kernel(size):
+    maps, starts = np.ones((1, 4, 4), np.float32), np.zeros((2, 2), np.float32)
+    sizes = np.array([[3, 3], [size, size]], np.float32)
+    given = (maps, starts, sizes, (2, 2))
+    assert regions.pooled_regions(TEAM, lambda *_: "left", *given, 0) == "left"
+    assert regions.pooled_regions(TEAM, never, *given, 2).shape == (2, 1, 2, 2)
+    sizes[1, 1] = np.inf  # of which there are none
+    assert regions.pooled_regions(TEAM, never, *given, 0).shape == (2, 1, 2, 2)
+
+
 def test_means_of_many_samples_keep_their_digits():
     maps = np.random.default_rng(1).uniform(1, 2, (4, 300, 300)).astype(np.float32)
     given = (maps, np.zeros((1, 2), np.float32), np.full((1, 2), 300, np.float32), (1, 1), 0)
