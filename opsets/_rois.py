@@ -19,6 +19,9 @@ MANY, AT_ONCE = 16, 256
 LEAST_NORMAL, INFINITE = 2.0**-126, (2 - 2.0**-24) * 2.0**127
 """The least normal 32-bit float, and the least number that such a float is infinite for."""
 
+FARTHEST = 2.0**40
+"""Pixels from the first one where corners are taken to lie that are farther away; those that are NaN lie before it."""
+
 Transform = Callable[[Array, Array], tuple[Array, Array]]
 """Maps rows [m, 1] and columns [1, n] of sample points to the places [m, n] in the feature map."""
 
@@ -87,7 +90,8 @@ Pool = Callable[..., Array]
 
 
 def maxima(maps: Array, box: Array, bins: tuple[int, int], spatial_scale: float) -> Array:
-    corners = rounded(box * box.dtype.type(spatial_scale)).astype(np.int64)
+    corners = np.nan_to_num(rounded(box * box.dtype.type(spatial_scale)), nan=-np.inf)
+    corners = np.clip(corners, -FARTHEST, FARTHEST).astype(np.int64)
     result = np.zeros((len(maps), *bins), maps.dtype)
     spans = []
     for axis, count in enumerate(bins):
@@ -167,8 +171,8 @@ def bin_means(maps: Array, boxes: Array, output_dim: int, group_size: int) -> Ar
     for axis in (0, 1):
         start, size = boxes[:, 1 - axis], (boxes[:, 3 - axis] - boxes[:, 1 - axis]) / maps.dtype.type(group_size)
         edges = start[:, None] + np.arange(group_size + 1, dtype=maps.dtype) * size[:, None]
-        pair = np.clip([np.floor(edges[:, :-1]), np.ceil(edges[:, 1:])], 0, maps.shape[1 + axis])
-        spans.append(pair.astype(np.int64))
+        pair = np.nan_to_num([np.floor(edges[:, :-1]), np.ceil(edges[:, 1:])])
+        spans.append(np.clip(pair, 0, maps.shape[1 + axis]).astype(np.int64))
     (tops, bottoms), (lefts, rights) = spans
     if len(boxes) >= MANY and np.isfinite(maps).all():  # what is outside of a bin is 0 when it is multiplied by 0
         rows = _members(tops, bottoms, maps.shape[1], maps.dtype)

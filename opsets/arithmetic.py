@@ -48,6 +48,7 @@ from ._elementwise import (
     real,
     unary,
 )
+from ._precision import widened
 
 OPSET17 = frozenset({17})
 
@@ -680,14 +681,14 @@ sqrt = elementary(
 
 
 def _squared_difference(a: Array, b: Array) -> Any:
-    difference = np.asarray(np.subtract(a, b))
-    return np.multiply(difference, difference, out=difference)
+    difference = np.asarray(np.subtract(widened(a), widened(b)))
+    return np.multiply(difference, difference, out=difference).astype(a.dtype, copy=False)
 
 
 squared_difference = binary(
     "SquaredDifference-1",
     _squared_difference,
-    """Square of the difference. Integers wrap around.
+    """Square of the difference. f16 and bf16 are computed in f32 and rounded once; integers wrap around.
 
     Source: arithmetic/squared-difference-1.rst
 

@@ -54,8 +54,8 @@ Source: reduction/{page}.rst
 """
 
 WRAPS = "f16 and bf16 are computed in f32 and rounded once; integers wrap around."
-MEAN = """f16 and bf16 are computed in f32 and rounded once. The mean of integers is that of their exact sum, without
-its fraction; OpenVINO lets the sum of small integers overflow. The mean of nothing is 0."""
+MEAN = """f16 and bf16 are computed in f32 and rounded once. The mean of integers is that of their sum in 64 bits,
+without its fraction; OpenVINO lets the sum of small integers overflow. The mean of nothing is 0."""
 MAX = """NaN is skipped, unless there is nothing else. The maximum of nothing, which the page leaves undefined, is the
 lowest finite number, for f16 and bf16 that of f32, which is rounded to -infinity; OpenVINO gives the lowest number for
 elements that are all -infinity, too, where we give -infinity."""

@@ -253,6 +253,10 @@ FLOATS = [
     Case("Power-1", "f32 squared", opset1.power, [np.array(ANY, f32), Const(np.array(2, f32))]),
     Case("Add-1", "bf16", opset1.add, [np.array(ANY, bf16), np.array([2, 4, 8], bf16)]),
     Case("Multiply-1", "bf16", opset1.multiply, [np.array(ANY, bf16), np.array([2, 4, 8], bf16)]),
+    Case(
+        *("SquaredDifference-1", "bf16", opset1.squared_difference),
+        [np.array([256, 3, 0.1], bf16), np.array([-1, 1e-3, -7], bf16)],
+    ),
     Case("Sqrt-1", "f32 below zero", opset1.sqrt, [np.array([-1, 4], f32)]),
     Case("Log-1", "f32 at zero", opset1.log, [np.array([0, -1, 1], f32)]),
     Case("Sign-1", "f32 nan", opset1.sign, [np.array([np.nan, 0, -2], f32)]),

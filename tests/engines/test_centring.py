@@ -96,3 +96,19 @@ def test_what_loops_are_not_made_for_is_left():
 
 def test_the_engine_finds_every_table():
     assert {name for name, module in MODULES.items() if module == "centring"} == set(centring.COMPILERS)
+
+
+@pytest.mark.parametrize("mode", ROOTS)
+def test_means_far_from_zero(mode):
+    attrs = {"normalize_variance": True, "eps": 1e-9, "eps_mode": mode}
+    for shape, axes in SHAPES:
+        for mean in (1e3, 1e5, 1e7):
+            data = np.random.default_rng(3).normal(size=shape) + mean
+            assert check("MVN-6", attrs, data.astype(np.float32), axes)
+
+
+@pytest.mark.parametrize(("name", "attrs"), MODES)
+def test_squares_beyond_f32(name, attrs):
+    data = (np.random.default_rng(3).normal(size=(30, 2, 70)) * 1e20).astype(np.float32)
+    with np.errstate(over="ignore"):
+        assert check(name, attrs, data, (0, 2))

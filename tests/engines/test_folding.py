@@ -153,6 +153,19 @@ def test_code_is_compiled_for_few_sizes_only(name):
     assert len(known) - before <= 4
 
 
+def test_means_of_the_least_integer():
+    data = np.zeros((3, 40), np.int64)
+    data[1, 7], data[2, 3] = np.iinfo(np.int64).min, np.iinfo(np.int64).min + 1
+    assert check("ReduceMean-1", data, [1])
+
+
+def test_means_of_sums_beyond_f32_are_infinite():
+    data = np.full((3, 5000), 3e38, np.float32)
+    data[1] /= 1e4
+    with np.errstate(over="ignore"):
+        assert check("ReduceMean-1", data, [1], exact=True)
+
+
 def test_posts():
     rng = np.random.default_rng(11)
     data, added = rng.random((40, 9, 30)).astype(np.float32), np.array(1e-5, np.float32)

@@ -132,6 +132,9 @@ def test_what_is_left_to_others() -> None:
     assert COMPILERS["Gather-8"](batched, no) is None
     outside = work_of("Gather-8", {"batch_dims": 0}, [data, places + 3, axis], wide, constant=(1, 2))
     assert COMPILERS["Gather-8"](outside, no) is None
+    for known in ((2,), (1, 2)):  # the largest index is no -1
+        last = work_of("Gather-8", {"batch_dims": 0}, [data, places.astype(np.uint64), axis], wide, constant=known)
+        assert COMPILERS["Gather-8"](last, no) is None
     for turned in (data.T[::-1], np.broadcast_to(data.T, (1 << 15, *data.T.shape))):
         shape = plain("Gather-8", {"batch_dims": 0}, [turned, places, axis]).shape
         strided = work_of("Gather-8", {"batch_dims": 0}, [turned, places, axis], [(shape, "f32")], constant=(1, 2))

@@ -136,6 +136,14 @@ def test_local_responses(size: int, beta: float, bias: float) -> None:
     check("LRN-1", attrs, data, np.array([1]), constant=(1,))
 
 
+def test_local_responses_to_squares_beyond_f32() -> None:
+    attrs = {"size": 5, "alpha": 1e-4, "beta": 0.25, "bias": 1.0}
+    with np.errstate(over="ignore"):
+        check(
+            "LRN-1", attrs, np.full((2, 5, 3, 4), 1e19, np.float32) * numbers(2, 5, 3, 4), np.array([1]), constant=(1,)
+        )
+
+
 @pytest.mark.parametrize(("batch", "channels", "groups"), [(1, 8, 2), (3, 12, 12), (2, 64, 1)])
 def test_groups_of_channels(batch: int, channels: int, groups: int) -> None:
     attrs, posts = {"num_groups": groups, "epsilon": 1e-4}, [Post("Swish-4", {})]
@@ -183,6 +191,16 @@ def test_means_far_from_zero(axes: list[int], mean: float) -> None:
     spread = np.sqrt(wide.var(tuple(axes), keepdims=True) + 1e-6)
     exact = (wide - wide.mean(tuple(axes), keepdims=True)) / spread
     np.testing.assert_allclose(computed(compiled, work, [data, np.array(axes)])[0], exact, rtol=1e-2, atol=0.1)
+
+
+def test_lines_of_one_number_less_their_mean_are_zero() -> None:
+    for count in (30, 77, 500):
+        for normalizes in (True, False):
+            attrs = MVN | {"eps": 1e-12, "eps_mode": "outside_sqrt", "normalize_variance": normalizes}
+            data = np.full((count, 200), 7.7, np.float32)
+            work, compiled = made("MVN-6", attrs, [data, np.array([0])], constant=(1,))
+            assert compiled is not None
+            assert not computed(compiled, work, [data, np.array([0])])[0].any()
 
 
 def test_what_is_left_to_others() -> None:

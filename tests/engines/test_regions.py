@@ -50,6 +50,17 @@ def test_regions_that_are_not_finite_are_the_same(mode):
             np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
 
 
+@pytest.mark.parametrize("size", [1e6, 1e12, 3e38])
+def test_regions_of_more_samples_than_memory_has_room_for_are_left_to_the_kernel(size):
+    maps, starts = np.ones((1, 4, 4), np.float32), np.zeros((2, 2), np.float32)
+    sizes = np.array([[3, 3], [size, size]], np.float32)
+    given = (maps, starts, sizes, (2, 2))
+    assert regions.pooled_regions(TEAM, lambda *_: "left", *given, 0) == "left"
+    assert regions.pooled_regions(TEAM, never, *given, 2).shape == (2, 1, 2, 2)
+    sizes[1, 1] = np.inf  # of which there are none
+    assert regions.pooled_regions(TEAM, never, *given, 0).shape == (2, 1, 2, 2)
+
+
 def test_means_of_many_samples_keep_their_digits():
     maps = np.random.default_rng(1).uniform(1, 2, (4, 300, 300)).astype(np.float32)
     given = (maps, np.zeros((1, 2), np.float32), np.full((1, 2), 300, np.float32), (1, 1), 0)
@@ -119,3 +130,22 @@ def test_a_region_that_is_no_number_has_no_pixels():
         rois = np.array([[0, value, value, value, value]], np.float32)
         work = work_of("ROIPooling-1", attrs, [maps, rois], [((1, 1, 1, 1), "f32")])
         assert computed(ENGINE.compile(work), work, [maps, rois])[0].item() == 0
+
+
+@pytest.mark.parametrize("first", [3, -1e10, -1e18, np.nan])
+@pytest.mark.parametrize("last", [3, 1e10, 1e18, 3e38, np.inf, -np.inf, np.nan])
+def test_corners_that_are_far_away_are_taken_for_the_same(first, last):
+    maps = np.random.default_rng(4).normal(size=(1, 4, 6, 7)).astype(np.float32)
+    rois = np.array([[0, first, 1, last, 4]], np.float32)
+    for name, more in (("ROIPooling-1", {"pooled_h": 2, "pooled_w": 2}), ("PSROIPooling-1", {"output_dim": 1})):
+        method = {"method": "max"} if name == "ROIPooling-1" else {"mode": "average", "group_size": 2}
+        test_ops_give_what_their_kernels_give(name, {"spatial_scale": 1.0} | more | method, [maps, rois])
+
+
+def test_pixels_beside_a_place_do_not_count():
+    maps = np.zeros((1, 1, 4, 4), np.float32)
+    maps[0, 0, 2] = np.inf
+    attrs = PS | {"output_dim": 1, "group_size": 1, "spatial_scale": 1.0, "mode": "bilinear_deformable"}
+    attrs |= {"trans_std": 0.0, "spatial_bins_x": 1, "spatial_bins_y": 1}
+    rois = np.array([[0, 0.5, 1.5, 2, 2]], np.float32)  # samples from (1, 0) on
+    test_ops_give_what_their_kernels_give("DeformablePSROIPooling-1", attrs, [maps, rois])

@@ -58,6 +58,18 @@ def test_overlaps_at_the_limit_are_judged_alike():
                 np.testing.assert_array_equal(found, expected)
 
 
+def test_boxes_whose_areas_are_hardly_numbers():
+    rng = np.random.default_rng(8)
+    corners = rng.integers(0, 6, (400, 2))
+    boxes = np.concatenate([corners, corners + rng.integers(1, 5, (400, 2))], axis=1).astype(np.float32)
+    boxes *= np.float32(4e-23)  # areas are a few times the least number
+    for threshold in (0.0, 0.4, 0.7):
+        for count in (31, 400):
+            given = (boxes[:count], np.array([count]), threshold)
+            found = suppression.unsuppressed(TEAM, never, *given)
+            np.testing.assert_array_equal(found, _boxes.unsuppressed(*given))
+
+
 @pytest.mark.parametrize("gaps", [False, True])
 @pytest.mark.parametrize("pixel", [0, 1])
 def test_boxes_that_lie_far_apart_are_compared_with_those_near_them(monkeypatch, gaps, pixel):

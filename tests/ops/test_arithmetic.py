@@ -181,6 +181,8 @@ def test_f16_and_bf16_are_rounded_once_per_operation():
     assert ops["Add-1"](array(2048, type=np.float16), array(1, type=np.float16)).tolist() == [2048]
     assert ops["Multiply-1"](array(257, type=bfloat16), array(3, type=bfloat16)).astype(float).tolist() == [768]
     assert ops["Add-1"](array(65504, type=np.float16), array(65504, type=np.float16)).tolist() == [inf]
+    squared = ops["SquaredDifference-1"](array(256, type=bfloat16), array(-1, type=bfloat16))
+    assert squared.astype(float).tolist() == [66048]  # of 257, which is 256
 
 
 def test_divide_of_floats_is_the_quotient():

@@ -315,6 +315,8 @@ def test_roi_pooling_max_rounds_the_corners_and_overlaps_bins():
     assert run("ROIPooling-1", image, rois).ravel().tolist() == [7, 8, 17, 18]
     assert run("ROIPooling-1", image, f32([0, 9, 9, 9, 9])).ravel().tolist() == [0] * 4
     assert run("ROIPooling-1", image, f32([0, 3, 3, 1, 1])).ravel().tolist() == [18] * 4
+    for far in (1e10, 1e19, np.inf):  # all pixels are in the first bin
+        assert run("ROIPooling-1", image, f32([0, 0, 0, far, far])).ravel().tolist() == [24, 0, 0, 0]
 
 
 def test_roi_pooling_bilinear_reads_a_grid_from_corner_to_corner():
@@ -443,6 +445,7 @@ def test_psroi_pooling_average_reads_one_channel_per_bin():
     result = run("PSROIPooling-1", maps, f32([0, 0, 0, 1, 1]))
     assert result[0].tolist() == [[[0, 5], [10, 15]], [[16, 21], [26, 31]]]
     assert not run("PSROIPooling-1", maps, f32([0, 5, 5, 6, 6])).any()
+    assert not run("PSROIPooling-1", maps, f32([0, 0, 0, -np.inf, 1])).any()
 
 
 @pytest.mark.parametrize("value", [1.0, np.nan, np.inf])

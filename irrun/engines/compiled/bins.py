@@ -25,8 +25,8 @@ GROUP = 1
 PARTS_Y, PARTS_X = 1, 1
 """Parts of a region, or samples of a bin, along the axes."""
 
-NOWHERE = -(1 << 62)
-"""A pixel that is far outside."""
+FARTHEST = 2.0**40
+"""Pixels from the first one where corners lie that are farther away, as in the op library."""
 
 BIN_NANOSECONDS = 5.0
 """What a bin of a channel takes about."""
@@ -34,9 +34,9 @@ BIN_NANOSECONDS = 5.0
 
 def whole(value: np.float32) -> int:
     """The nearest integer, halves away from 0."""
-    if not abs(value) < 1e18:
-        return NOWHERE
-    return int(np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5))))
+    nearest = np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5)))
+    bounded = np.minimum(np.maximum(nearest, -FARTHEST), FARTHEST)
+    return int(bounded if bounded == bounded else np.float32(-FARTHEST))
 
 
 def limited(value: np.float32, size: int) -> int:
@@ -155,6 +155,18 @@ def between(maps: Floats, source: int, y: np.float32, x: np.float32, height: int
     upper = maps[source + top * width + left] * (1 - u) + maps[source + top * width + right] * u
     lower = maps[source + low * width + left] * (1 - u) + maps[source + low * width + right] * u
     value: np.float32 = upper * (1 - v) + lower * v
+    return value
+
+
+def reached(maps: Floats, source: int, y: np.float32, x: np.float32, height: int, width: int) -> np.float32:
+    """As `between`, of none but the pixels that a place lies between: others may be infinite."""
+    y, x = np.minimum(np.maximum(y, 0), np.float32(height - 1)), np.minimum(np.maximum(x, 0), np.float32(width - 1))
+    top, left, low, right = int(y), int(x), int(np.ceil(y)), int(np.ceil(x))
+    first, second = maps[source + top * width + left], maps[source + low * width + left]
+    across = x - np.float32(left)
+    upper = first + (maps[source + top * width + right] - first) * across
+    lower = second + (maps[source + low * width + right] - second) * across
+    value: np.float32 = upper + (lower - upper) * (y - np.float32(top))
     return value
 
 
@@ -281,7 +293,7 @@ def pool_moved(
                     y = top + np.float32(sample // PARTS_X) * (high / GROUP / PARTS_Y)
                     x = left + np.float32(sample % PARTS_X) * (wide / GROUP / PARTS_X)
                     if -0.5 <= y <= np.float32(height) - 0.5 and -0.5 <= x <= np.float32(width) - 0.5:
-                        total += between(maps, source, y, x, height, width)
+                        total += reached(maps, source, y, x, height, width)
                         count += 1
             result[region * channels + own] = total / np.float32(max(count, 1))
 

@@ -29,19 +29,15 @@ ELEMENT_NANOSECONDS, LINE_NANOSECONDS = 0.3, 8.0
 """What an element takes about, and a line."""
 
 
-def settle(begin: int, end: int, means: Doubles, scales: Doubles, length: int, epsilon: float) -> None:
-    """Of the sums of lines and of their squares: their means, and what they are multiplied by."""
+def settle(begin: int, end: int, scales: Doubles, length: int, epsilon: float) -> None:
+    """What lines are multiplied by, of the sums of their squares, which are rounded to f32 as in the ops' kernels."""
     for k in range(begin, end):
-        mean = 0.0
-        if CENTRED:
-            mean = means[k] / float(length)
-            means[k] = mean
-        if MODE == "inside" or MODE == "outside":
-            variance = scales[k] / float(length) - mean * mean
-            variance = 0.0 if variance < 0 else variance
-            scales[k] = 1 / (np.sqrt(variance + epsilon) if MODE == "inside" else np.sqrt(variance) + epsilon)
-        elif MODE == "add" or MODE == "max":
-            total = float(np.float32(scales[k]))
+        total = float(np.float32(scales[k]))
+        if MODE == "inside":
+            scales[k] = 1 / np.sqrt(total / float(length) + epsilon)
+        elif MODE == "outside":
+            scales[k] = 1 / (np.sqrt(total / float(length)) + epsilon)
+        else:
             more = total + epsilon if MODE == "add" else epsilon if total < epsilon else total
             scales[k] = 1 / np.sqrt(more)
 
@@ -108,18 +104,18 @@ def standardized(
     outer, first, middle, second, inner = extents
     lines, divides = outer * middle * inner, mode != "none"
     sums = Folding(team, "f32", extents, "", "sum", np.float64)
-    squares = Folding(team, "f32", extents, "wide square", "sum", np.float64)
+    squares = Folding(team, "f32", extents, "deviation" if centred else "wide square", "sum", np.float64)
     begin, end = 8 * lines, 16 * lines
     nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         means, scales = scratch[:begin].view(np.float64), scratch[begin:end].view(np.float64)
         room = scratch[end:]
-        calls = [sums.bind(inputs[0], means, room, "Doubles")] if centred else []
+        calls = [sums.bind(inputs[0], means, room, "Doubles", "mean")] if centred else []
         if divides:
-            calls.append(squares.bind(inputs[0], scales, room, "Doubles"))
-        told = (means, scales, first * second, epsilon)
-        calls.append(looped(team, settle, told, lines, lines * LINE_NANOSECONDS, CENTRED=centred, MODE=mode))
+            calls.append(squares.bind(inputs[0], scales, room, "Doubles", centres=means))
+            told = (scales, first * second, epsilon)
+            calls.append(looped(team, settle, told, lines, lines * LINE_NANOSECONDS, MODE=mode))
         lying = (inputs[0], outputs[0], means, scales, first, middle, second)
         if inner > 1:
             items = outer * first * middle * -(-second // ROWS)

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from irrun.engines.axes import constant_axes, is_dense
-from irrun.engines.compiled.loops import SHARED_NANOSECONDS, looped
+from irrun.engines.compiled.loops import SHARED_NANOSECONDS, Doubles, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.orders import reordered
 from irrun.engines.vectorized.posts import with_posts
@@ -35,9 +35,9 @@ SUMS: type[np.generic] = np.float64
 """Of what type the memory of what is folded is."""
 
 MAPS, FOLDS, ENDS = "", "sum", ""
-"""What is done to elements ("absolute", "square", or "wide square" in f64), how they are folded ("sum", "product",
-"most", "least"), and what is made of what comes out ("mean", "root"). Bytes with a sign are "turned", and back, into
-others in the same order."""
+"""What is done to elements ("absolute", "square", "wide square" in f64, or "deviation" for that of how far they are
+from the centre of their line), how they are folded ("sum", "product", "most", "least"), and what is made of what comes
+out ("mean", "root"). Bytes with a sign are "turned", and back, into others in the same order."""
 
 START: float = 0.0
 """What folding begins with."""
@@ -116,6 +116,7 @@ def fold(
     begin: int,
     end: int,
     data: Elements,
+    centres: Doubles,
     result: Results,
     parts: int,
     first: int,
@@ -124,7 +125,8 @@ def fold(
     inner: int,
     length: int,
 ) -> None:
-    """Blocks of columns of parts of the lines; the mean is that of `length` elements."""
+    """Blocks of columns of parts of the lines; the mean is that of `length` elements. `centres` are one for each line,
+    [outer, middle, inner], where they are asked for."""
     sums = np.empty(COLUMNS, SUMS)
     blocks = (inner + COLUMNS - 1) // COLUMNS
     for number in range(begin, end):
@@ -134,6 +136,7 @@ def fold(
         own = line % middle
         part = line // middle % parts
         outer = line // middle // parts
+        centre = (outer * middle + own) * inner + column
         for k in range(count):
             sums[k] = START
         for row in range(part * first // parts if AHEAD else 0, (part + 1) * first // parts if AHEAD else first):
@@ -142,7 +145,7 @@ def fold(
             high = place + (second if AHEAD else (part + 1) * second // parts)
             for source in range(low, high):
                 for k in range(count):
-                    sums[k] = folded(sums[k], mapped(data[source * inner + column + k]))
+                    sums[k] = folded(sums[k], mapped(data[source * inner + column + k], centres, centre + k))
         for k in range(count):
             made = ended(sums[k], length)
             result[line * inner + column + k] = np.float32(made) if NARROWS else made
@@ -152,6 +155,7 @@ def fold_rows(
     begin: int,
     end: int,
     data: Elements,
+    centres: Doubles,
     result: Results,
     parts: int,
     first: int,
@@ -166,6 +170,7 @@ def fold_rows(
             own, part, outer = 0, 0, line
         else:
             own, part, outer = line % middle, line // middle % parts, line // middle // parts
+        centre = outer * middle + own
         for k in range(LANES):
             sums[k] = START
         for row in range(part * first // parts if AHEAD else 0, (part + 1) * first // parts if AHEAD else first):
@@ -175,13 +180,13 @@ def fold_rows(
             whole = high - (high - low) % LANES
             for source in range(low, whole, LANES):
                 for k in range(LANES):
-                    sums[k] = folded(sums[k], mapped(data[source + k]))
+                    sums[k] = folded(sums[k], mapped(data[source + k], centres, centre))
             few = high - (high - low) % GROUP
             for source in range(whole, few, GROUP):
                 for k in range(GROUP):
-                    sums[k] = folded(sums[k], mapped(data[source + k]))
+                    sums[k] = folded(sums[k], mapped(data[source + k], centres, centre))
             for source in range(few, high):
-                sums[source - few] = folded(sums[source - few], mapped(data[source]))
+                sums[source - few] = folded(sums[source - few], mapped(data[source], centres, centre))
         for others in range(GROUP, LANES, GROUP):
             for k in range(GROUP):
                 sums[k] = folded(sums[k], sums[others + k])
@@ -192,9 +197,11 @@ def fold_rows(
         result[line] = np.float32(made) if NARROWS else made
 
 
-def mapped(value: Element) -> Number:
+def mapped(value: Element, centres: Doubles, centre: int) -> Number:
     if MAPS == "wide square":
         return float(value) * float(value)
+    if MAPS == "deviation":
+        return (float(value) - centres[centre]) * (float(value) - centres[centre])
     if SIGNED:
         value = (value ^ 128) - 128
     if MAPS == "turned":
@@ -218,13 +225,16 @@ def folded(one: Number, other: Number) -> Number:
 
 
 def ended(total: Number, length: int) -> Number:
-    """Without its fraction if it is an integer."""
+    """Without its fraction if it is an integer. Of a sum that f32 does not hold, so that it is infinite to the op's
+    kernel and to OpenVINO, the mean is so, too."""
     if REAL and ENDS == "mean":
+        if EXACT and NARROWS:
+            total = float(np.float32(total))
         total = total / (float(length) if EXACT else np.float32(length))
     elif REAL and ENDS == "root":
         total = np.sqrt(total)
     elif ENDS == "mean":
-        total = total // length if total >= 0 else -(-total // length)
+        total = (total if total >= 0 else total + length - 1) // length
     elif ENDS == "root":
         total = int(np.sqrt(float(total)))
     elif ENDS == "turned":
@@ -283,6 +293,10 @@ def _start(folds: str, type: str) -> float:
     return int(np.iinfo(dtype).min if folds == "most" else np.iinfo(dtype).max)
 
 
+NO_CENTRES = np.zeros(1)
+"""Of data whose centres are not asked for."""
+
+
 class Folding:
     """How data of a type, `[outer, first, middle, second, inner]`, are folded by the threads of a team: what is done to
     elements, how they are folded, and in what type."""
@@ -306,28 +320,32 @@ class Folding:
         self.room = outer * middle * inner * self._parts * np.dtype(sums).itemsize if self._parts > 1 else 0
         """Bytes that parts need."""
 
-    def bind(self, data: Array, result: Array, scratch: Array, results: str, ends: str = "") -> Call:
+    def bind(
+        self, data: Array, result: Array, scratch: Array, results: str, ends: str = "", centres: Array = NO_CENTRES
+    ) -> Call:
         """What folds data into the memory of a result, which is `results` to the loop."""
         last: dict[str, Hashable] = {"Results": results, "ENDS": ends, "NARROWS": results == "Floats"}
         if self._parts == 1:
-            return self._whole(data, result, ends, **last)
+            return self._whole(data, centres, result, ends, **last)
         between = scratch[: self.room].view(self._sums)
-        begun = self._whole(data, between, ends, Results=BETWEEN[self._sums], ENDS="", NARROWS=False)
+        begun = self._whole(data, centres, between, ends, Results=BETWEEN[self._sums], ENDS="", NARROWS=False)
         kind: dict[str, Hashable] = {**self._folded, **last, "Elements": BETWEEN[self._sums], "Element": self._number}
         kind |= {"MAPS": "", "SIGNED": False, "WIDE": False, "AHEAD": False}
         outer, first, middle, second, inner = self.extents
         columns = middle * inner
-        arguments = (between, result, 1, 1, 1, self._parts, columns, first * second)
+        arguments = (between, NO_CENTRES, result, 1, 1, 1, self._parts, columns, first * second)
         return chain([begun, looped(self._team, fold, arguments, outer * -(-columns // COLUMNS), 0.0, **kind)])
 
-    def _whole(self, data: Array, result: Array, ends: str, **constants: Hashable) -> Call:
+    def _whole(self, data: Array, centres: Array, result: Array, ends: str, **constants: Hashable) -> Call:
         """The parts of the data, each folded; `ends` is what is made of them in the end."""
         (outer, first, middle, second, inner), parts = self.extents, self._parts
         ahead = first > second
         kind: dict[str, Hashable] = {**self._folded, **self._read, "AHEAD": ahead, **constants}
         if inner > 1:
             sizes = (parts, first, middle, second, inner, first * second)
-            return looped(self._team, fold, (data, result, *sizes), self._items * parts, self._nanoseconds, **kind)
+            return looped(
+                self._team, fold, (data, centres, result, *sizes), self._items * parts, self._nanoseconds, **kind
+            )
         lying = (parts, first, middle, second, first * second)
         row = second // (1 if ahead else parts)
         group = GROUP if self._real and row >= SHORT else 1
@@ -336,7 +354,7 @@ class Folding:
         kind |= {"GROUP": group, "LANES": lanes if several and row >= LONG else group}
         kind["SINGLE"] = first == middle == parts == 1
         count = outer * middle * parts
-        return looped(self._team, fold_rows, (data, result, *lying), count, self._nanoseconds, **kind)
+        return looped(self._team, fold_rows, (data, centres, result, *lying), count, self._nanoseconds, **kind)
 
 
 def reduction(work: Work, team: Team) -> Compiled | None:

@@ -23,6 +23,11 @@ MODE = "avg"
 LAST = True
 """Whether maps have the channels last, so that they are neighbours in memory."""
 
+MOST = 1 << 36
+"""Samples of a region that are gone through. For more the op library's own has no memory, and says so: of a region that
+is millions of pixels wide nobody would wait for the mean.
+"""
+
 SAMPLE_NANOSECONDS = 0.4
 """What a sample of a channel takes about."""
 
@@ -51,6 +56,7 @@ def pool(
         high, wide = sizes[2 * region] / np.float32(rows), sizes[2 * region + 1] / np.float32(columns)
         down = ratio if ratio > 0 else begun(high)
         across = ratio if ratio > 0 else begun(wide)
+        down = down if across > 0 else 0
         samples = np.float32(down * across)
         for bin in range(rows * columns):
             row, column = bin // columns, bin % columns
@@ -161,7 +167,8 @@ def pooled_regions(
     mode: str = "avg",
 ) -> Any:
     """What `plain`, the op library's own, gives for regions of maps [C, H, W], in f32."""
-    if not maps.dtype == starts.dtype == np.float32 or 0 in maps.shape or not len(starts):
+    given = maps.dtype == starts.dtype == np.float32 and 0 not in maps.shape and len(starts)
+    if not given or (not sampling_ratio and _most_samples(sizes, bins) > MOST):
         return plain(maps, starts, sizes, bins, sampling_ratio, mode)
     (channels, height, width), count = maps.shape, len(starts)
     pixels = height * width
@@ -172,7 +179,13 @@ def pooled_regions(
         source, call = turned(team, source[None])
         call()
     result = np.empty((count, channels, *bins), np.float32)
-    given = source, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), result
+    arrays = source, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), result
     numbers = channels, height, width, *bins, sampling_ratio
-    looped(team, pool, (*given, *numbers), count, samples * channels * SAMPLE_NANOSECONDS, MODE=mode, LAST=last)()
+    looped(team, pool, (*arrays, *numbers), count, samples * channels * SAMPLE_NANOSECONDS, MODE=mode, LAST=last)()
     return result
+
+
+def _most_samples(sizes: Array, bins: tuple[int, int]) -> Any:
+    """Samples of the region that has most, where there is one for each pixel that a bin begins."""
+    each = np.ceil(np.where(np.isfinite(sizes), sizes, 0) / np.array(bins, np.float64))
+    return np.maximum(each, 0).prod(1).max() * bins[0] * bins[1]

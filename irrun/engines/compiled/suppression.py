@@ -83,7 +83,7 @@ def is_hidden(
             union = kept[4 * total + other] + area - shared
             over[other - start] = shared - kept[6 * total + other] * union
         for place in range(stop - start):
-            near = near | int(over[place] > 0)
+            near = near | int(over[place] >= 0)
         if near != 0:
             for other in range(start, stop):
                 shared = shared_by(kept, total, other, x0, y0, x1, y1, one)

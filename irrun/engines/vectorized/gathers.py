@@ -32,7 +32,7 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
     outside give zeros; those of the other versions were checked.
     """
     (data, indices), axes = work.required(2), work.constant(2)
-    if axes is None or "string" in (data.type, indices.type):
+    if axes is None or "string" in (data.type, indices.type) or indices.type == "u64":  # which intp does not hold
         return None
     axis = int(axes.item()) % len(data.shape)
     if work.attrs.get("batch_dims", 0) not in (0, -len(indices.shape)):

@@ -135,32 +135,32 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
     offset = np.array(eps, np.float32)
 
     def bind(data: Array, output: Array) -> Call:
-        count = np.array(1 / output.shape[1], np.float32)
+        count = np.array(output.shape[1], np.float32)
         total, mean = _columns(output), _columns(output)
         add_up, add_squares = summation(data, mean), square_summation(output, total)
         add_rest, far = summation(output, mean), np.empty(mean.shape, np.bool_)
 
         def centre() -> None:
             add_up()
-            np.multiply(mean, count, mean)
+            np.divide(mean, count, mean)
             np.subtract(data, mean, output)
 
         def centre_again() -> None:
             add_rest()
-            np.multiply(mean, count, mean)
+            np.divide(mean, count, mean)
             np.copyto(mean, 0, where=~np.isfinite(mean))  # of what is infinite there is no rest
             np.subtract(output, mean, output)
 
         def call() -> None:
             centre()
             add_squares()
-            np.multiply(total, count, total)
+            np.divide(total, count, total)
             np.multiply(mean, FAR, mean)
             np.multiply(mean, mean, mean)
             if np.greater(mean, total, far).any():
                 centre_again()
                 add_squares()
-                np.multiply(total, count, total)
+                np.divide(total, count, total)
             if outside:
                 np.sqrt(total, total)
                 np.add(total, offset, total)
@@ -220,11 +220,12 @@ def local_response(work: Work, threads: Threads) -> Compiled | None:
         def call() -> None:
             squares, sums = functions.temporary(output), functions.temporary(output, 1)
             np.square(data, squares)
-            np.multiply(squares, factor, squares)
-            np.add(squares, bias, sums)
+            np.copyto(sums, squares)
             for shift in shifts:
                 np.add(sums[:, shift:], squares[:, :-shift], sums[:, shift:])
                 np.add(sums[:, :-shift], squares[:, shift:], sums[:, :-shift])
+            np.multiply(sums, factor, sums)
+            np.add(sums, bias, sums)
             _raise(sums, beta, squares)
             np.divide(data, sums, output)
 
