@@ -290,6 +290,13 @@ def show(diagnostics: Sequence[Diagnostic]) -> None:
         click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
 
 
+def tell(message: str, *, err: bool = False) -> None:
+    """A line, whatever names in it hold."""
+    from irrun.check.render.text import one_line
+
+    click.echo(one_line(message), err=err)
+
+
 def say(kind: str, message: str) -> None:
     from irrun.check.render.text import one_line
 
@@ -318,7 +325,7 @@ def failures_said(
         show(error.diagnostics)
         help = remedy(error.diagnostics)
         if help is not None:
-            click.echo(f"help: {help}", err=True)
+            tell(f"help: {help}", err=True)
         context.exit(1)
     except (InputError, MemoryError) as error:
         problems = error.problems if isinstance(error, InputError) else [str(error) or "there is not enough memory"]
@@ -326,7 +333,7 @@ def failures_said(
             say("error", problem)
         help = advice(str(error))
         if help is not None:
-            click.echo(f"help: {help}", err=True)
+            tell(f"help: {help}", err=True)
         context.exit(1)
 
 

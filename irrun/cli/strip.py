@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
-from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say
+from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say, tell
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
 
@@ -106,7 +106,7 @@ def strip(
         _require_inputs(given, arrays or {})
     renamed = None if arrays is None else {found.names.get(name, name): array for name, array in arrays.items()}
     _write(context, found.model, output, inputs, renamed)
-    click.echo(f"{output}: {counted(found.constants, 'constant')} and {counted(len(found.names), 'name')} changed")
+    tell(f"{output}: {counted(found.constants, 'constant')} and {counted(len(found.names), 'name')} changed")
     if command is None:
         return
 
@@ -120,7 +120,7 @@ def strip(
     if not first.fails:
         say("error", f"{model} does not fail itself")
     elif second.like(first):
-        click.echo(f"it fails as before: {first.kind}")
+        tell(f"it fails as before: {first.kind}")
         return
     else:
         say("error", f"it does not fail as before ({first.kind}), but {second.kind if second.fails else 'not at all'}")
