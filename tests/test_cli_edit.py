@@ -22,6 +22,12 @@ def test_edits_are_made_in_the_order_of_the_command_line(tmp_path):
     assert "--cut-to first: `first` is no tensor of the model" in done.stderr
 
 
+def test_layers_of_bodies_are_counted(tmp_path):
+    out = tmp_path / "out.xml"
+    done = command("edit", SAMPLE.parent / "stateful-loop" / "model.xml", "--strip", "names", "-o", out)
+    assert done.stderr == f"{out}: {len([*irrun.read_model(out).graph.walk()])} layers\n"
+
+
 def test_verified_edits_are_written(tmp_path):
     out = tmp_path / "out.xml"
     done = command("edit", MODEL, "-o", out, "--fold", "--dedup", "--verify", SAMPLE / "inputs.npz")

@@ -153,7 +153,7 @@ def edit(
         except ValueError as error:
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
     show(report.warnings)
-    tell(f"{output}: {counted(len(model.graph.layers), 'layer')}", err=True)
+    tell(f"{output}: {counted(sum(1 for _ in model.graph.walk()), 'layer')}", err=True)
 
 
 def _keep_apart(

@@ -164,10 +164,9 @@ def _write(context: click.Context, found: Extracted, output: Path, inputs: Path,
         if arrays is not None:
             with writing(context, path):
                 write_npz(path, arrays)
-    graph = found.model.graph
     taken = ", ".join(f"{info.name}: {info}" for info in found.model.inputs) or "none"
     given = ", ".join(f"{info.name}: {info}" for info in found.model.outputs)
-    tell(f"{output}: {counted(len(graph.layers), 'layer')}; inputs: {taken}; outputs: {given}")
+    tell(f"{output}: {counted(sum(1 for _ in found.model.graph.walk()), 'layer')}; inputs: {taken}; outputs: {given}")
     if found.inputs is None or found.outputs is None:
         return
     tell(f"{inputs}, {outputs}: what these were in the run")

@@ -223,12 +223,21 @@ INPUTS = click.option(
 )
 
 
+class _Seed(click.IntRange):
+    """A seed. That it may be left out makes what stands behind --random one."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        try:
+            return super().convert(value, parameter, context)
+        except click.BadParameter:
+            message = f"`{value}` is no seed, which is 0 or more; without one, --random stands at the end"
+            self.fail(message, parameter, context)
+
+
 def random_option(help: str) -> Callable[[Command], Command]:
     """--random, which may be given without its seed."""
     text = f"{help}; the seed is 0 where none is given."
-    return click.option(
-        "--random", "seed", type=click.IntRange(0), is_flag=False, flag_value="0", metavar="[SEED]", help=text
-    )
+    return click.option("--random", "seed", type=_Seed(0), is_flag=False, flag_value="0", metavar="[SEED]", help=text)
 
 
 RANDOM = random_option("Make up the inputs that are not given")
