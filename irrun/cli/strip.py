@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     type=click.Choice(["random", "zero", "keep"]),
     default="random",
     show_default=True,
-    help="What the weights become: random ones of the same mean, deviation, range and number of zeros, or zeros. "
-    "Short integers, which are shapes and axes, stay as they are, and numbers in order are in order again.",
+    help="What the weights become: random ones of the same range and number of zeros, floats also of the same mean and "
+    "deviation, or zeros. Short integers, which are shapes and axes, stay as they are, and numbers in order are in "
+    "order again.",
 )
 @click.option(
     "--names",

@@ -110,9 +110,14 @@ def _whole(dtype: np.dtype[Any]) -> bool:
 
 
 def _integers(flat: Array, random: np.random.Generator) -> Array:
+    """Integers in the range of those of a vector that are not all the same, but no zeros."""
     low, high = int(flat.min()), int(flat.max())
     kind = np.uint64 if high >= 2**63 else np.int64
-    return random.integers(low, high, flat.size, kind, endpoint=True)
+    if not low <= 0 <= high:
+        return random.integers(low, high, flat.size, kind, endpoint=True)
+    made = random.integers(low, high, flat.size, kind)
+    made[made >= 0] += 1
+    return made
 
 
 def _floats(numbers: Array, random: np.random.Generator) -> Array:
@@ -120,13 +125,15 @@ def _floats(numbers: Array, random: np.random.Generator) -> Array:
     known = numbers[np.isfinite(numbers) & (numbers != 0)]
     if not known.size:
         return np.zeros_like(numbers)
-    low, high, mean, spread = known.min(), known.max(), known.mean(), known.std()
+    low, high = known.min(), known.max()
     if low == high:
         return np.full_like(numbers, low)
+    unit = max(-low, high)  # the square of which may be more than f64 has
+    mean, spread = (known / unit).mean(), (known / unit).std()
     made = random.standard_normal(numbers.size)
     if numbers.size > 1 and made.std():
         made = (made - made.mean()) / made.std()
-    clipped: Array = np.clip(mean + spread * made, low, high)
+    clipped: Array = np.clip((mean + spread * made) * unit, low, high)
     return clipped
 
 
