@@ -270,6 +270,16 @@ def test_constants_of_a_file_that_is_nearly_all_hole(type, tmp_path):
         assert "E603" in output or "E509" in output
 
 
+@pytest.mark.parametrize("command", [("strip",), ("edit", "--weights", "f16")], ids=" ".join)
+def test_large_constants_are_changed_a_part_at_a_time(command, tmp_path):
+    model = Model()
+    size = 1 << 24
+    weights = model.constant(np.random.default_rng(0).standard_normal(size).astype(np.float32))
+    model.result(model.layer("ReLU", [weights], [("f32", (size,))])[0])
+    path = model.save(tmp_path)
+    bounded(*command, path, "-o", tmp_path / "out.xml", status=0, memory=4 * 4 * size)
+
+
 def test_indices_of_a_hole_are_not_looked_through_again_and_again(tmp_path):
     model = Model()
     data = model.parameter("x", "f32", ("?",))
