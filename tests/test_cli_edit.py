@@ -87,6 +87,8 @@ def test_a_model_that_is_broken_is_not_edited(tmp_path):
     bad.with_suffix(".bin").write_bytes(MODEL.with_suffix(".bin").read_bytes())
     done = command("edit", bad, "-o", tmp_path / "out.xml", "--fold", status=1)
     assert "E301" in done.stderr
+    done = command("edit", MODEL, "-o", tmp_path / "out.xml", "--append", tmp_path, status=1)
+    assert f"`{tmp_path}` is a directory, not an .xml file" in done.stderr
 
 
 def test_verification_gives_renamed_inputs_their_arrays(tmp_path):
