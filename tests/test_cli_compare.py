@@ -204,6 +204,20 @@ def test_what_was_measured_is_judged_again_without_running(recorded, tmp_path):
         assert "cannot be judged again" in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("command", "status"),
+    [
+        (("compare", "--tol", "f32", "--recheck"), 2),
+        (("report", CNN, "--random", "-o", "report.html", "--compare"), 1),
+    ],
+    ids=["recheck", "report"],
+)
+def test_a_pipe_that_nobody_writes_to_is_not_waited_for(command, status, tmp_path):
+    os.mkfifo(tmp_path / "pipe.json")
+    done = irrun(*command, tmp_path / "pipe.json", status=status, cwd=tmp_path)
+    assert "it is not a regular file" in done.stderr
+
+
 def test_what_is_judged_again_has_names_and_figures_and_nothing_beside_it(recorded, tmp_path):
     written = tmp_path / "found.json"
     irrun("compare", CNN, "engine:numpy", "--inputs", INPUTS, "-o", written)

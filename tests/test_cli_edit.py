@@ -22,6 +22,12 @@ def test_edits_are_made_in_the_order_of_the_command_line(tmp_path):
     assert "--cut-to first: `first` is no tensor of the model" in done.stderr
 
 
+def test_layers_of_bodies_are_counted(tmp_path):
+    out = tmp_path / "out.xml"
+    done = command("edit", SAMPLE.parent / "stateful-loop" / "model.xml", "--strip", "names", "-o", out)
+    assert done.stderr == f"{out}: {len([*irrun.read_model(out).graph.walk()])} layers\n"
+
+
 def test_verified_edits_are_written(tmp_path):
     out = tmp_path / "out.xml"
     done = command("edit", MODEL, "-o", out, "--fold", "--dedup", "--verify", SAMPLE / "inputs.npz")
@@ -68,6 +74,7 @@ def test_a_target_that_cannot_be_reached_says_where(tmp_path):
         ((), "nothing to do"),
         (("--reshape", "x=1"), "`x` is no input of the model; its inputs are `image`"),
         (("--weights", "f8"), "`f8` is not one of f16, f32"),
+        (("--mean", "1", "--scale", "2", "--mean", "3"), "it is given twice for input `image`"),
     ],
 )
 def test_wrong_use(options, says, tmp_path):
@@ -80,6 +87,8 @@ def test_a_model_that_is_broken_is_not_edited(tmp_path):
     bad.with_suffix(".bin").write_bytes(MODEL.with_suffix(".bin").read_bytes())
     done = command("edit", bad, "-o", tmp_path / "out.xml", "--fold", status=1)
     assert "E301" in done.stderr
+    done = command("edit", MODEL, "-o", tmp_path / "out.xml", "--append", tmp_path, status=1)
+    assert f"`{tmp_path}` is a directory, not an .xml file" in done.stderr
 
 
 def test_verification_gives_renamed_inputs_their_arrays(tmp_path):

@@ -51,7 +51,7 @@ def test_rows_are_lines(model):
 
 
 def test_a_file_has_a_row_on_each_line(model, tmp_path):
-    (tmp_path / "prompt.txt").write_text("3,1,4\n\n8\n")
+    (tmp_path / "prompt.txt").write_text("\ufeff3,1,4\n\n8\n", encoding="utf-8")
     done = irrun("generate", model, "--prompt-file", tmp_path / "prompt.txt", "--max-tokens", 5)
     assert done.stdout == f"{joined(expected([3, 1, 4], 5))}\n{joined(expected([8], 5))}\n"
 

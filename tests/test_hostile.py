@@ -2,6 +2,7 @@
 
 import ast
 import os
+import re
 import resource
 import struct
 import warnings
@@ -267,6 +268,16 @@ def test_constants_of_a_file_that_is_nearly_all_hole(type, tmp_path):
     if type != "f32":  # which is a view of the file, and so is what comes out
         output = bounded("execute", path, "--max-memory", "1GiB", "--output", tmp_path / "out.npz", status=1).output
         assert "E603" in output or "E509" in output
+
+
+@pytest.mark.parametrize("command", [("strip",), ("edit", "--weights", "f16")], ids=" ".join)
+def test_large_constants_are_changed_a_part_at_a_time(command, tmp_path):
+    model = Model()
+    size = 1 << 24
+    weights = model.constant(np.random.default_rng(0).standard_normal(size).astype(np.float32))
+    model.result(model.layer("ReLU", [weights], [("f32", (size,))])[0])
+    path = model.save(tmp_path)
+    bounded(*command, path, "-o", tmp_path / "out.xml", status=0, memory=4 * 4 * size)
 
 
 def test_indices_of_a_hole_are_not_looked_through_again_and_again(tmp_path):
@@ -606,6 +617,36 @@ def test_no_control_characters_come_from_a_run(tmp_path):
     for args in (["--random", 1], ["--random", 1, "--output", tmp_path / "out.npz"], []):
         output = bounded("execute", path, *args, status=(0, 1), seconds=10).output
         assert not [c for c in output if not c.isprintable() and c != "\n"], repr(output)
+
+
+COMMANDS_WITH_NAMES = [
+    ["execute", "MODEL", "--inputs", "INPUTS", "--profile"],
+    ["print", "MODEL"],
+    ["diff", "MODEL", "OTHER", "--numeric", "INPUTS"],
+    ["edit", "MODEL", "--fold", "-o", "OUT", "--verify", "INPUTS"],
+    ["edit", "MODEL", "--mean", "y=1", "-o", "OUT"],
+    ["extract", "MODEL", "--to", "0", "--inputs", "INPUTS", "-o", "OUT"],
+    ["strip", "MODEL", "-o", "OUT"],
+    ["inspect", "MODEL", "--layers", "--weights"],
+    ["validate", "MODEL", "--shape", "y=1"],
+]
+
+
+@pytest.mark.parametrize("command", COMMANDS_WITH_NAMES, ids=" ".join)
+def test_no_name_makes_lines_or_control_characters(command, tmp_path):
+    evil = "\x9b2J\n::error \u202e"
+    paths = {}
+    for name, op in (("MODEL", "ReLU"), ("OTHER", "Sigmoid")):
+        model = Model()
+        x = model.parameter(evil, "f32", (2,))
+        model.result(model.layer(op, [x], [("f32", (2,))], name=f"{evil}{op}", names=[evil])[0])
+        (tmp_path / f"{name}{evil}").mkdir()
+        paths[name] = model.save(tmp_path / f"{name}{evil}")
+    paths |= {"INPUTS": tmp_path / "inputs.npz", "OUT": tmp_path / f"out{evil}.xml"}
+    np.savez(paths["INPUTS"], **{"0": np.ones(2, np.float32)})
+    output = bounded(*(paths.get(part, part) for part in command)).output
+    assert not [c for c in output if not c.isprintable() and c != "\n"], repr(output)
+    assert not re.search("^::error", output, re.MULTILINE), output
 
 
 # Runs

@@ -77,7 +77,12 @@ class _Commands(click.Group):
         except FileNotFoundError:  # which is no place to look for files, or to write them to
             raise click.UsageError("the current folder does not exist any more: change to another one") from None
         with _endings():
-            return super().invoke(context)
+            try:
+                return super().invoke(context)
+            except click.UsageError as error:
+                from irrun.check.render.text import one_line
+
+                raise click.UsageError(one_line(error.format_message()), error.ctx) from None
 
 
 @contextmanager

@@ -134,13 +134,15 @@ def compare(
 
 
 def _rechecked(context: click.Context, path: Path, tolerances: Given) -> Comparison:
+    from irrun.files import open_regular
     from irrun.tools.compare.rechecking import rejudged
     from irrun.tools.compare.results import Comparison
 
     if not tolerances:
         raise click.UsageError("--recheck needs --tol", context)
     try:
-        found = rejudged(Comparison.from_dict(json.loads(path.read_text(encoding="utf-8"))), tolerances)
+        with open_regular(path) as file:
+            found = rejudged(Comparison.from_dict(json.loads(file.read())), tolerances)
         str(found)
         return found
     except (OSError, ArithmeticError, AttributeError, LookupError, RecursionError, TypeError, ValueError) as error:

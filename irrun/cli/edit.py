@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
-from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, warnings_said
+from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, tell, warnings_said
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
 
@@ -153,7 +153,7 @@ def edit(
         except ValueError as error:
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
     show(report.warnings)
-    click.echo(f"{output}: {counted(len(model.graph.layers), 'layer')}", err=True)
+    tell(f"{output}: {counted(sum(1 for _ in model.graph.walk()), 'layer')}", err=True)
 
 
 def _keep_apart(
@@ -211,7 +211,7 @@ def _verify(
     except ValueError as error:
         raise click.UsageError(f"--verify: {error}", context) from None
     for line in found.lines:
-        click.echo(line, err=True)
+        tell(line, err=True)
     if not found.ok:
         say("error", "results differ; nothing is written")
         context.exit(DIFFERS)

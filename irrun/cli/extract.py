@@ -22,6 +22,7 @@ from irrun.cli.options import (
     ops_option,
     require_random,
     say,
+    tell,
     warnings_said,
 )
 from irrun.cli.progress import progress
@@ -154,7 +155,6 @@ def extract(
 
 
 def _write(context: click.Context, found: Extracted, output: Path, inputs: Path, outputs: Path) -> None:
-    from irrun.check.render.text import one_line
     from irrun.ir.writer import write_model
     from irrun.run.arrays import write_npz
 
@@ -164,13 +164,12 @@ def _write(context: click.Context, found: Extracted, output: Path, inputs: Path,
         if arrays is not None:
             with writing(context, path):
                 write_npz(path, arrays)
-    graph = found.model.graph
     taken = ", ".join(f"{info.name}: {info}" for info in found.model.inputs) or "none"
     given = ", ".join(f"{info.name}: {info}" for info in found.model.outputs)
-    click.echo(one_line(f"{output}: {counted(len(graph.layers), 'layer')}; inputs: {taken}; outputs: {given}"))
+    tell(f"{output}: {counted(sum(1 for _ in found.model.graph.walk()), 'layer')}; inputs: {taken}; outputs: {given}")
     if found.inputs is None or found.outputs is None:
         return
-    click.echo(f"{inputs}, {outputs}: what these were in the run")
+    tell(f"{inputs}, {outputs}: what these were in the run")
     from irrun.cli.execute import ATOL, RTOL
     from irrun.run.executor import GraphExecutor
     from irrun.run.expectation import differences

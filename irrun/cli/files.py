@@ -66,7 +66,8 @@ def require_files(context: click.Context, *paths: Path | None, model: Path | Non
     for path in paths if model == STANDARD else (model, *paths):
         if path is not None and not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
             hint = ", and standard input is not read here" if path == STANDARD else ""
-            raise click.BadParameter(f"there is no file {path}{hint}", context)
+            missing = f"the link {path} leads to no file" if path.is_symlink() else f"there is no file {path}{hint}"
+            raise click.BadParameter(missing, context)
 
 
 def keep_apart(

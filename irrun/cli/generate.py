@@ -233,7 +233,7 @@ def _read(context: click.Context, path: Path) -> str:
 
     try:
         with open_regular(path) as file:
-            return file.read().decode("utf-8")
+            return file.read().decode("utf-8-sig")  # of which Windows writes a mark in front
     except (OSError, ValueError) as error:
         say("error", f"{path} cannot be read: {getattr(error, 'strerror', None) or error}")
         context.exit(1)

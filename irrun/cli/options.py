@@ -223,12 +223,21 @@ INPUTS = click.option(
 )
 
 
+class _Seed(click.IntRange):
+    """A seed. That it may be left out makes what stands behind --random one."""
+
+    def convert(self, value: Any, parameter: click.Parameter | None, context: click.Context | None) -> Any:
+        try:
+            return super().convert(value, parameter, context)
+        except click.BadParameter:
+            message = f"`{value}` is no seed, which is 0 or more; without one, --random stands at the end"
+            self.fail(message, parameter, context)
+
+
 def random_option(help: str) -> Callable[[Command], Command]:
     """--random, which may be given without its seed."""
     text = f"{help}; the seed is 0 where none is given."
-    return click.option(
-        "--random", "seed", type=click.IntRange(0), is_flag=False, flag_value="0", metavar="[SEED]", help=text
-    )
+    return click.option("--random", "seed", type=_Seed(0), is_flag=False, flag_value="0", metavar="[SEED]", help=text)
 
 
 RANDOM = random_option("Make up the inputs that are not given")
@@ -290,6 +299,13 @@ def show(diagnostics: Sequence[Diagnostic]) -> None:
         click.echo(text.encode("utf-8", "backslashreplace").decode(), err=True, color=colour())
 
 
+def tell(message: str, *, err: bool = False) -> None:
+    """A line, whatever names in it hold."""
+    from irrun.check.render.text import one_line
+
+    click.echo(one_line(message), err=err)
+
+
 def say(kind: str, message: str) -> None:
     from irrun.check.render.text import one_line
 
@@ -318,7 +334,7 @@ def failures_said(
         show(error.diagnostics)
         help = remedy(error.diagnostics)
         if help is not None:
-            click.echo(f"help: {help}", err=True)
+            tell(f"help: {help}", err=True)
         context.exit(1)
     except (InputError, MemoryError) as error:
         problems = error.problems if isinstance(error, InputError) else [str(error) or "there is not enough memory"]
@@ -326,7 +342,7 @@ def failures_said(
             say("error", problem)
         help = advice(str(error))
         if help is not None:
-            click.echo(f"help: {help}", err=True)
+            tell(f"help: {help}", err=True)
         context.exit(1)
 
 

@@ -24,6 +24,7 @@ from irrun.cli.options import (
     ops_option,
     require_random,
     say,
+    tell,
     warnings_said,
 )
 from irrun.cli.progress import progress
@@ -183,12 +184,12 @@ def reduce(
         say("note", "all checks, or all the time, were used up; --max-checks and --max-time allow more")
     for kind, count in found.others.items():
         say("note", f"another failure in {count} model{'s' * (count > 1)}, the first of them in interesting/: {kind}")
-    click.echo(f"{found.model}: {found.progress}; {found.outcome.kind}")
+    tell(f"{found.model}: {found.progress}; {found.outcome.kind}")
 
 
 def _said(progress: str) -> None:
     if not sys.stderr.isatty():
-        click.echo(progress, err=True)
+        tell(progress, err=True)
 
 
 def _check(

@@ -172,11 +172,12 @@ def _results(context: click.Context, path: Path) -> Comparison | None:
         return None
     if not path.exists():
         raise click.BadParameter(f"there is no file {path}", context, param_hint="--compare")
+    from irrun.files import open_regular
     from irrun.tools.compare.results import Comparison
 
     given: Any = None
-    with suppress(OSError, ValueError, RecursionError):
-        given = json.loads(path.read_text(encoding="utf-8"))
+    with suppress(OSError, ValueError, RecursionError), open_regular(path) as file:
+        given = json.loads(file.read())
     if not isinstance(given, dict) or "irrun-compare" not in given:
         return None
     try:

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
-from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say
+from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say, tell
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
 
@@ -28,8 +28,9 @@ if TYPE_CHECKING:
     type=click.Choice(["random", "zero", "keep"]),
     default="random",
     show_default=True,
-    help="What the weights become: random ones of the same mean, deviation, range and number of zeros, or zeros. "
-    "Short integers, which are shapes and axes, stay as they are, and numbers in order are in order again.",
+    help="What the weights become: random ones of the same range and number of zeros, floats also of the same mean and "
+    "deviation, or zeros. Short integers, which are shapes and axes, stay as they are, and numbers in order are in "
+    "order again.",
 )
 @click.option(
     "--names",
@@ -106,7 +107,7 @@ def strip(
         _require_inputs(given, arrays or {})
     renamed = None if arrays is None else {found.names.get(name, name): array for name, array in arrays.items()}
     _write(context, found.model, output, inputs, renamed)
-    click.echo(f"{output}: {counted(found.constants, 'constant')} and {counted(len(found.names), 'name')} changed")
+    tell(f"{output}: {counted(found.constants, 'constant')} and {counted(len(found.names), 'name')} changed")
     if command is None:
         return
 
@@ -120,7 +121,7 @@ def strip(
     if not first.fails:
         say("error", f"{model} does not fail itself")
     elif second.like(first):
-        click.echo(f"it fails as before: {first.kind}")
+        tell(f"it fails as before: {first.kind}")
         return
     else:
         say("error", f"it does not fail as before ({first.kind}), but {second.kind if second.fails else 'not at all'}")

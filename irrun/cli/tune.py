@@ -18,6 +18,7 @@ from irrun.cli.options import (
     failures_said,
     ops_option,
     show,
+    tell,
     warnings_said,
 )
 from irrun.cli.progress import progress
@@ -121,15 +122,15 @@ def _tell(found: Tuned, device: str, output: Path) -> None:
     before, after = found.before.metrics, found.after.metrics
     if not found.marks and found.passes:
         enough = f"outputs are within {found.before.tolerance} on {device} ({before.sqnr:.1f} dB)"
-        click.echo(f"{output}: nothing to mark, {enough}")
+        tell(f"{output}: nothing to mark, {enough}")
         return
     for name in found.marks[:MAX_LISTED]:
-        click.echo(f"marked: {name}")
+        tell(f"marked: {name}")
     if len(found.marks) > MAX_LISTED:
-        click.echo(f"marked: {counted(len(found.marks) - MAX_LISTED, 'layer')} more, which {output} has")
+        tell(f"marked: {counted(len(found.marks) - MAX_LISTED, 'layer')} more, which {output} has")
     untold = f", which does not tell of {found.untold} in bodies" if found.untold else ""
     verdict = "good enough" if found.passes else "not good enough, with all that can be marked"
-    click.echo(
+    tell(
         f"{output}: {len(found.marks)} of {counted(found.candidates, 'layer')} in 16 bits marked, "
         f"{found.heeded} heeded by {device}{untold}: {before.max_abs:.3g} -> {after.max_abs:.3g} "
         f"({before.sqnr:.1f} -> {after.sqnr:.1f} dB), "

@@ -6,6 +6,7 @@ import json
 from dataclasses import field
 from typing import TYPE_CHECKING
 
+from irrun.check.render.text import one_line
 from irrun.records import dataclass
 from irrun.run.internal_ops import REORDER
 from irrun.spec.patterns import shape_text
@@ -91,7 +92,9 @@ class Profile:
             first = _milliseconds(entry.first) if entry.early else ""
             times = (_milliseconds(later), f"{later / total:.1%}", f"{speed:#.3g}" if speed else "")
             told = times if calls else ("", "", "")
-            rows.append((entry.name, entry.type, entry.shape, entry.by, str(entry.calls), first, *told))
+            rows.append(
+                (one_line(entry.name), one_line(entry.type), entry.shape, entry.by, str(entry.calls), first, *told)
+            )
             part = sums.setdefault((entry.type.partition(" ")[0], entry.by), [0, 0.0, 0.0])
             for position, value in enumerate((1, entry.first, later)):
                 part[position] += value

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.check.render.text import one_line
 from irrun.diagnostics import IRError
 from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Model
@@ -59,7 +60,9 @@ def print_model(
             model = found
         constants = Constants(model)
         try:
-            return "".join(f"{line}\n" for line in _Printer(model, constants, names, not without_weights).lines())
+            return "".join(
+                f"{one_line(line)}\n" for line in _Printer(model, constants, names, not without_weights).lines()
+            )
         finally:
             constants.close()
 
@@ -126,7 +129,7 @@ class _Printer:
             f" {{{name}{f': {value}' if value else ''}}}" for name, value in runtime_info(node.layer.rt_info).items()
         )
         arrow = f" -> {ports}" if ports else ""
-        return f"{node.op}({inputs}){mapped}{given}{arrow}{_one_line(marks)}"
+        return f"{node.op}({inputs}){mapped}{given}{arrow}{marks}"
 
     def _port(self, node: Node, index: int) -> str:
         port = node.layer.outputs[index].port
@@ -270,7 +273,3 @@ def _number(value: Any) -> str:
 
 def _quoted(name: str) -> str:
     return name if _PLAIN.fullmatch(name) else json.dumps(name, ensure_ascii=False)
-
-
-def _one_line(text: str) -> str:
-    return text.replace("\n", "\\n").replace("\r", "\\r")

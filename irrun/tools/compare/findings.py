@@ -253,5 +253,5 @@ def _result(model: Model, name: str) -> Layer:
     raise KeyError(name)
 
 
-def _value(value: float | str) -> str:
+def _value(value: float | int | str) -> str:
     return f"{value:g}" if isinstance(value, float) else repr(value)

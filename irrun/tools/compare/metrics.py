@@ -57,7 +57,7 @@ class Metrics:
     equal: bool = True
     max_abs: float = 0.0
     worst: tuple[int, ...] | None = None
-    worst_values: tuple[float | str, float | str] | None = None
+    worst_values: tuple[float | int | str, float | int | str] | None = None
     mean_abs: float = 0.0
     mean_error: float = 0.0
     p99_abs: float = 0.0
@@ -312,7 +312,8 @@ class _Numbers:
             wrong = np.flatnonzero(error > allowed)
             mismatches += wrong.size
             box.add(wrong + begin if places is None else places[wrong])
-            for name, unit in zip(_NEEDED, (1.0, size, allowed), strict=True):
+            part = 0.0 if self.exact else size  # of integers no part of their size counts
+            for name, unit in zip(_NEEDED, (1.0, part, allowed), strict=True):
                 needed = np.where(error > 0, error / unit, 0.0)
                 if few:
                     least[name].add(needed)
@@ -342,9 +343,9 @@ class _Numbers:
     def _place(self, flat: int) -> tuple[int, ...]:
         return tuple(int(place) for place in np.unravel_index(flat, self.expected.shape)) if self.expected.ndim else ()
 
-    def _values(self, flat: int) -> tuple[float, float]:
-        place = self._place(flat)
-        return float(self.actual[place]), float(self.expected[place])
+    def _values(self, flat: int) -> tuple[float | int, float | int]:
+        place, kind = self._place(flat), int if self.exact else float
+        return kind(self.actual[place]), kind(self.expected[place])
 
 
 def plain(value: Any) -> Any:

@@ -204,6 +204,8 @@ class Account:
         if told or after or x.is_const or x.layer.type in ("Parameter", "Result"):
             self.followed += after and not told
             return True
+        if len(old) == len(new) and all(map(_may_be_the_same, old, new)):
+            return False
         if any(body.nodes for body in x.bodies.values()):
             return True
         for was, now in zip(old, new, strict=False):
@@ -221,6 +223,12 @@ class Account:
         type, dims = described(port)
         kind = "float" if type in FLOAT and "precision" in self._teller.ignored else type
         return kind, () if "shapes" in self._teller.ignored else dims
+
+
+def _may_be_the_same(old: tuple[str, tuple[int, ...]], new: tuple[str, tuple[int, ...]]) -> bool:
+    """Whether types and shapes differ only in sizes that one side leaves open, as not all writers know the same."""
+    sizes = zip(old[1], new[1], strict=False)
+    return old[0] == new[0] and len(old[1]) == len(new[1]) and all(a == b or min(a, b) < 0 for a, b in sizes)
 
 
 def _same_source(old: Source, new: Source, partner: Mapping[Node, Node]) -> bool:

@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from irrun.check.render.text import one_line
 from irrun.diagnostics import LONGEST_NAME, LayerName, clipped
 from irrun.tools.diff.edits import SILENT, Difference, Edit
 from irrun.tools.diff.repeats import Group, by_role, grouped, ranges
@@ -29,7 +30,7 @@ def text(difference: Difference) -> str:
 
 def _lines(difference: Difference) -> Iterator[str]:
     before, after = difference.paths
-    yield f"{before} -> {after}"
+    yield one_line(f"{before} -> {after}")
     old, new = difference.layers
     counts = Counter(edit.kind for edit in difference.edits)
     yield f"{_plural(old, 'layer')} -> {new:,}, {difference.matched:,} in both"
@@ -47,7 +48,7 @@ def _lines(difference: Difference) -> Iterator[str]:
         yield f"and {_plural(len(groups) - MAX_ITEMS, 'item')} more; --format json has all of them"
     if difference.divergence is not None:
         yield ""
-        yield f"on the same inputs: {difference.divergence}"
+        yield one_line(f"on the same inputs: {difference.divergence}")
 
 
 def _followed(difference: Difference) -> str:
@@ -161,7 +162,7 @@ def _inside(edit: Edit) -> str:
 
 
 def _one_line(line: str) -> str:
-    return clipped(line.replace("\n", "\\n").replace("\r", "\\r"), 3 * LONGEST_NAME).rstrip()
+    return clipped(one_line(line), 3 * LONGEST_NAME).rstrip()
 
 
 def as_json(difference: Difference) -> str:

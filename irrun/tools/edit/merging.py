@@ -31,7 +31,7 @@ def append(model: Model, given: str) -> Joined:
     the other model cannot be read.
     """
     path, *pairs = given.split("\n")
-    if not Path(path).is_file():
+    if not Path(path).exists():
         raise ValueError(f"there is no file {path}")
     other = read_model(path).copy()
     _check_variables(model, other)

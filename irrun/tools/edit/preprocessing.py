@@ -71,8 +71,12 @@ def preprocess(model: Model, given: Sequence[tuple[str, str]]) -> list[Preproces
     """Put what verbs ask for between inputs and what reads them: data are transposed, converted, reversed, reduced by
     the mean, and divided by the scale, in this order. Raises ValueError."""
     wanted: dict[Layer, _Wanted] = {}
+    seen: set[tuple[Layer, str]] = set()
     for verb, text in given:
         parameter, value = _meant(model, verb, text)
+        if (parameter, verb) in seen:
+            raise ValueError(f"it is given twice for input `{parameter.name}`, where these options are one edit")
+        seen.add((parameter, verb))
         _note(wanted.setdefault(parameter, _Wanted()), verb, value)
     return [_insert(model, parameter, asked) for parameter, asked in wanted.items()]
 

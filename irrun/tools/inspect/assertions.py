@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from irrun.records import dataclass
 from irrun.spec.dims import UNDECIDED, Dim
+from irrun.spec.registry import registry
+from irrun.spelling import advice, close_matches
 from irrun.tools.inspect.costs import LayerCost
 from irrun.tools.inspect.inspection import Inspection
 from irrun.tools.inspect.releases import parse_release, release_text
@@ -88,7 +90,13 @@ class Condition:
 
     def failure(self, found: Inspection) -> str | None:
         """What is the case where the condition does not hold, or nobody can tell; None where it holds."""
-        value = found.ops.get(self.name[4:], 0) if self.name.startswith("ops.") else QUANTITIES[self.name][1](found)
+        if self.name.startswith("ops."):
+            type = self.name.removeprefix("ops.")
+            if (meant := _misspelt(type, found.ops)) is not None:
+                return f"`{self.text}` cannot be told: there is no op `{type}`; {meant}"
+            value = found.ops.get(type, 0)
+        else:
+            value = QUANTITIES[self.name][1](found)
         unknown = 0 if found.layers is None else sum(self._unknown(layer) for layer in found.layers)
         if unknown:
             return f"`{self.text}` cannot be told: what {unknown} of {len(found.layers or ())} layers add is not known"
@@ -126,6 +134,14 @@ def parse_condition(text: str) -> Condition:
     if name == "coverage" and value > 1:
         raise ValueError(f"`{text}` never holds: coverage is a share from 0 to 1; write {limit}% for percent")
     return Condition(text, name, relation, int(value) if value.is_integer() else value)
+
+
+def _misspelt(type: str, held: Collection[str]) -> str | None:
+    """What a type that neither a model has nor anybody knows is meant for; None for others: they may be foreign ops."""
+    if type in held or type in registry().types():
+        return None
+    close = close_matches(type, {*held, *registry().types()})
+    return advice(type, close[0]) if close else None
 
 
 def _written(found: Inspection, value: Any) -> str:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import platform
+import re
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from irrun.check.render.text import one_line
 from irrun.diagnostics import EngineError, InputError, IRError, clipped, counted
 from irrun.files import atomic_write
 from irrun.ir.graph import Graph, Model
@@ -116,7 +118,7 @@ def _report(
     if outputs is not None:
         lines += ["`expected.npz` is what irrun computes by the written specification of the operations.", ""]
     lines += ["## Where", "", *(f"- {name} {version}" for name, version in _versions()), ""]
-    lines += [f"Found from `{original.name}` by `irrun reduce`: {found.progress}"]
+    lines += [f"Found from {_code(original.name)} by `irrun reduce`: {found.progress}"]
     if found.exhausted:
         lines[-1] += ", which was all it was allowed; a smaller model may fail as well"
     if found.others:
@@ -132,7 +134,7 @@ def _layers(graph: Graph) -> list[str]:
         read = [_tensor(value.port.precision, value.port.dims) for value in layer.inputs if value]
         given = ", ".join(f"{name}={text}" for name, text in layer.attributes.items() if name != "output_names")
         kind = f"{layer.type} ({layer.version})"
-        lines.append(f"| {_cell(layer.name)} | {kind} | {_cell(', '.join(read))} | {_cell(given)} |")
+        lines.append(f"| {_cell(layer.name)} | {_cell(kind)} | {_cell(', '.join(read))} | {_cell(given)} |")
     if len(listed) > MAX_LISTED:
         lines.append(f"| and {len(listed) - MAX_LISTED} more | | | |")
     return lines
@@ -159,7 +161,14 @@ def _values(array: Array) -> str:
 
 
 def _cell(text: str) -> str:
-    return clipped(text, 200).replace("|", "\\|").replace("\n", " ")
+    """A text as code, in which nothing has a meaning of its own; names hold any characters."""
+    return _code(clipped(text, 200)).replace("|", "\\|") if text else ""
+
+
+def _code(text: str) -> str:
+    shown = one_line(text)
+    fence = "`" * (1 + max(map(len, re.findall("`+", shown)), default=0))
+    return f"{fence} {shown} {fence}" if "`" in shown else f"`{shown}`"
 
 
 def _versions() -> list[tuple[str, str]]:

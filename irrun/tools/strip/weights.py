@@ -14,6 +14,9 @@ from irrun.spec.op import Array
 MAX_KEPT = 64
 """Elements of an integer constant that is kept: shapes, axes and indices decide what a model is."""
 
+BLOCK = 1 << 20
+"""Elements of a large constant that are made at a time, and alike those in whose place they are."""
+
 _INDEX_TYPES = ("i32", "i64", "u32", "u64", "i16", "u16")
 
 
@@ -57,21 +60,34 @@ def _alike(array: Array, random: np.random.Generator) -> Array:
     if ordered is not None:
         return ordered.reshape(array.shape)
     whole = array.dtype.kind in "iu" or _whole(array.dtype)
+    made = np.empty(flat.shape, flat.dtype)
     with np.errstate(all="ignore"):
-        numbers = flat if whole else flat.astype(np.float64)
-        made = _placed(numbers, (_integers if whole else _floats)(numbers, random), random)
-        return _in_rows(array, made.reshape(array.shape)).astype(array.dtype)
+        for begin in range(0, flat.size, BLOCK):
+            part = flat[begin : begin + BLOCK]
+            numbers = part if whole else part.astype(np.float64)
+            made[begin : begin + BLOCK] = _placed(numbers, (_integers if whole else _floats)(numbers, random), random)
+        return _in_rows(array, made.reshape(array.shape))
 
 
 def _in_rows(array: Array, made: Array) -> Array:
     """`made`, with rows that rise where all rows of the array do, and fall where all fall."""
     if array.ndim < 2 or array.shape[-1] < 2:
         return made
+    some = array.reshape(-1, array.shape[-1])[: BLOCK // array.shape[-1] + 1]  # most weights are not
+    if not any(_in_order(some)):
+        return made
+    rising, falling = _in_order(array)
+    if not rising and not falling:
+        return made
+    ordered = np.sort(made if made.dtype.kind in "iuf" else made.astype(np.float64), axis=-1).astype(made.dtype)
+    return ordered if rising else ordered[..., ::-1]
+
+
+def _in_order(array: Array) -> tuple[bool, bool]:
+    """Whether all rows rise, and whether all fall."""
     rows = array if array.dtype.kind in "iuf" else array.astype(np.float64)
     before, behind = rows[..., :-1], rows[..., 1:]
-    if (before <= behind).all():
-        return np.sort(made, axis=-1)
-    return np.sort(made, axis=-1)[..., ::-1] if (before >= behind).all() else made
+    return bool((before <= behind).all()), bool((before >= behind).all())
 
 
 def _ordered(flat: Array, random: np.random.Generator) -> Array | None:
@@ -79,6 +95,8 @@ def _ordered(flat: Array, random: np.random.Generator) -> Array | None:
 
     Where each element of the vector is another one, so they are; it stays as it is where its type has too few numbers.
     """
+    if not any(_in_order(flat[:BLOCK])):
+        return None
     whole = flat.dtype.kind in "iu" or _whole(flat.dtype)
     numbers = flat.astype(np.int64 if whole else np.float64)
     turned = slice(None, None, -1 if numbers[0] > numbers[-1] else 1)
@@ -110,9 +128,14 @@ def _whole(dtype: np.dtype[Any]) -> bool:
 
 
 def _integers(flat: Array, random: np.random.Generator) -> Array:
+    """Integers in the range of those of a vector, but no zeros where these are not all the same."""
     low, high = int(flat.min()), int(flat.max())
     kind = np.uint64 if high >= 2**63 else np.int64
-    return random.integers(low, high, flat.size, kind, endpoint=True)
+    if low == high or not low <= 0 <= high:
+        return random.integers(low, high, flat.size, kind, endpoint=True)
+    made = random.integers(low, high, flat.size, kind)
+    made[made >= 0] += 1
+    return made
 
 
 def _floats(numbers: Array, random: np.random.Generator) -> Array:
@@ -120,13 +143,15 @@ def _floats(numbers: Array, random: np.random.Generator) -> Array:
     known = numbers[np.isfinite(numbers) & (numbers != 0)]
     if not known.size:
         return np.zeros_like(numbers)
-    low, high, mean, spread = known.min(), known.max(), known.mean(), known.std()
+    low, high = known.min(), known.max()
     if low == high:
         return np.full_like(numbers, low)
+    unit = max(-low, high)  # the square of which may be more than f64 has
+    mean, spread = (known / unit).mean(), (known / unit).std()
     made = random.standard_normal(numbers.size)
     if numbers.size > 1 and made.std():
         made = (made - made.mean()) / made.std()
-    clipped: Array = np.clip(mean + spread * made, low, high)
+    clipped: Array = np.clip((mean + spread * made) * unit, low, high)
     return clipped
 
 

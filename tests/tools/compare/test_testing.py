@@ -1,6 +1,7 @@
 """Assertions for tests of models, and the fixture for pytest."""
 
 import os
+import re
 import subprocess
 import sys
 
@@ -131,3 +132,24 @@ def test_the_plugin_loads_no_numpy_where_it_is_not_used(tmp_path):
 def test_assertions_need_no_pytest():
     text = "import sys; sys.modules['pytest'] = None; import irrun.testing; irrun.testing.assert_close(1.0, 1.0)"
     assert subprocess.run([sys.executable, "-c", text], timeout=60).returncode == 0
+
+
+@pytest.mark.parametrize("type", ["f4", "i8", "u8", "u1", "?"])
+def test_the_tolerances_that_are_said_to_pass_do(type):
+    random = np.random.default_rng(0)
+    for count in range(1, 20):
+        expected = (random.integers(1, 200, count) * 1.01).astype(type)
+        actual = expected.copy()
+        actual[0] = not expected[0]
+        with pytest.raises(AssertionError) as caught:
+            assert_close(actual, expected, "exact")
+        said = re.search(r"passes with atol=(\S+?)(?:, or rtol=(\S+))?$", str(caught.value))
+        assert_close(actual, expected, atol=float(said[1]))
+        assert (said[2] is not None) == (type == "f4")
+        if said[2]:
+            assert_close(actual, expected, rtol=float(said[2]))
+
+
+def test_integers_are_told_as_they_are():
+    with pytest.raises(AssertionError, match=r"most at \[0\]: 9007199254740993, expected 9007199254740992\n"):
+        assert_close(np.array([2**53 + 1]), np.array([2**53]))

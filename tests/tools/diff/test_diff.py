@@ -7,7 +7,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from ir_builder import Model
+from ir_builder import Model, port
 from tools.diff.mutation import Ir
 
 import irrun
@@ -193,6 +193,20 @@ def test_what_follows_from_another_shape_is_only_counted(tmp_path):
     assert told(difference) == [("reshaped", "input [1,4] -> [2,4]")]
     assert difference.followed == 3
     assert irrun.diff(*difference.paths, ignore=["shapes"]).equal
+
+
+@pytest.mark.parametrize(("dims", "same"), [((-1, 8), True), ((2, 8), False)])
+def test_sizes_that_one_writer_leaves_open_are_the_same(dims, same, tmp_path):
+    path = chain(tmp_path, "a")
+    (tmp_path / "b").mkdir()
+    other = tmp_path / "b" / "model.xml"
+    text = path.read_text()
+    declared = port(2, "f32", (1, 8), "out")
+    assert declared in text
+    other.write_text(text.replace(declared, port(2, "f32", dims, "out")))
+    other.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes())
+    for paths in ((path, other), (other, path)):
+        assert irrun.diff(*paths).equal == same
 
 
 def two_sided(folder, name, swap=False, type="Subtract", order=("p", "q")):

@@ -77,6 +77,14 @@ def test_weights_that_f16_cannot_hold_stay():
     assert [layer.attributes["element_type"] for layer in model.graph.layers if layer.type == "Const"] == ["f32"]
 
 
+@pytest.mark.filterwarnings("error")
+def test_weights_of_which_none_is_finite_are_halved():
+    with irrun.build("m") as g:
+        g.Result(g.Add(g.Parameter("f32[40]", name="x"), np.full(40, np.inf, np.float32)))
+    model = edited(g.model, ("weights", "f16"))
+    assert [layer.attributes["element_type"] for layer in model.graph.layers if layer.type == "Const"] == ["f16"]
+
+
 def test_preprocessing_is_what_numpy_does(model, inputs):
     expected = run(model, inputs)["probabilities"]
     mean, scale = np.array([1.0, 2, 3], np.float32), np.array([4.0, 5, 6], np.float32)

@@ -133,6 +133,10 @@ def test_a_condition_that_nobody_can_tell_does_not_hold():
     assert done.stderr == "error: `macs<=1e9` cannot be told: macs is 129184*image.0; --shape gives sizes\n"
     done = irrun("inspect", DEFECTS, "--assert", "macs<=1e9", status=1)
     assert "`macs<=1e9` cannot be told: what 3 of 10 layers add is not known" in done.stderr
+    done = irrun("inspect", CNN, "--assert", "ops.convolution==0", "--assert", "ops.MyOwn==0", status=1)
+    assert done.stderr == (
+        "error: `ops.convolution==0` cannot be told: there is no op `convolution`; did you mean `Convolution`?\n"
+    )
 
 
 def test_a_peak_that_is_not_known_says_why_and_what_would_tell(tmp_path):

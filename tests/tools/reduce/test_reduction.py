@@ -205,10 +205,20 @@ def test_the_report_names_the_failure_and_the_script_is_short(tmp_path):
     reduce(*sample("cnn"), has("SoftMax"), tmp_path)
     report = (tmp_path / "REPORT.md").read_text()
     assert report.startswith("# SoftMax: exit 1\n\nA model of 11 layers fails; so does this one of 1.\n")
-    assert "| Softmax_62 | SoftMax (opset1) |" in report
+    assert "| `Softmax_62` | `SoftMax (opset1)` |" in report
     assert "```\n./planted\npython repro.py CPU\n```\n\n`expected.npz` is what irrun computes" in report
     assert len((tmp_path / "repro.py").read_text().splitlines()) <= 27
     assert not (tmp_path / "work").exists()
+
+
+def test_names_mean_nothing_in_a_report(tmp_path):
+    with irrun.build() as g:
+        x = g.Parameter("f32[2]", name="__a__ <b>")
+        g.Result(g.ReLU(x, name="a`|`` [x](javascript:y)"))
+    reduce(g.model, {"__a__ <b>": np.ones(2, np.float32)}, has("ReLU"), tmp_path)
+    report = (tmp_path / "REPORT.md").read_text()
+    assert "| `__a__ <b>` | `Parameter (opset1)` |" in report
+    assert "| ``` a`\\|`` [x](javascript:y) ``` | `ReLU (opset1)` |" in report
 
 
 def test_what_was_never_run_is_shown_by_the_check_alone(tmp_path):

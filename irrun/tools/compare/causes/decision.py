@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 
@@ -212,9 +213,8 @@ def _unexplained(case: Case) -> Cause:
     if m.worst is not None and m.worst_values is not None:
         found, right = m.worst_values
         notes.append(f"most at {list(m.worst)}: {found}, expected {right}")
-    notes.append(
-        f"the least tolerance that passes is {number(m.needed_atol)} for each element, or {number(m.needed_rtol)} of it"
-    )
+    part = f", or {number(m.needed_rtol)} of it" if math.isfinite(m.needed_rtol) else ""
+    notes.append(f"the least tolerance that passes is {number(m.needed_atol)} for each element{part}")
     name = case.observed.layer.name if case.observed.layer is not None else "NAME"
     command = f"irrun extract MODEL.xml --around '{name}' --distance 1"
     help = f"cut the layer out with its inputs, and look at it alone: {command}"
