@@ -197,8 +197,13 @@ def _array(name: str, given: Any, type: str) -> Array:
         raise InputError(f"input `{name}` is no array: {error}") from None
     if type in ("dynamic", "string") or array.dtype.kind not in "biuf":
         return array
+    return exactly(name, array, type)
+
+
+def exactly(name: str, array: Array, type: str) -> Array:
+    """Numbers as an array of another type, where that loses no more than digits of floats. Raises InputError."""
     with np.errstate(all="ignore"):
-        converted = array.astype(numpy_dtype(type))
+        converted: Array = array.astype(numpy_dtype(type))
         if array.dtype.kind == "f" and type.startswith(("f", "bf")):  # which are rounded
             lost = np.isfinite(array) & ~np.isfinite(converted)
         else:
