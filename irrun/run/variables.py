@@ -100,7 +100,9 @@ def _is_room(own: tuple[int, ...], shape: tuple[int, ...], axis: int, least: int
 
 def _begins(array: Array, memory: Array) -> bool:
     """Whether an array is the beginning of memory along one axis, and all of it along the others."""
-    if array.base is not memory or array.strides != memory.strides or data_address(array) != data_address(memory):
+    if array.base is not memory or data_address(array) != data_address(memory):
+        return False
+    if array.dtype != memory.dtype or array.strides != memory.strides:
         return False
     return sum(bool(size != room) for size, room in zip(array.shape, memory.shape, strict=True)) <= 1
 
@@ -237,15 +239,20 @@ class Variables(MutableMapping[str, Array]):
 class Declared(MutableMapping[str, Array]):
     """The variables of a session as who asks for runs sees them, in the types that the model declares.
 
-    `types` are, by name, the declared one and that which is computed in, where these differ. What is looked at cannot
-    be written to, and what is set is a copy, so that what is `kept` is nobody else's; but for the beginning of what
-    lies in `buffers`, which may be set back.
+    `declared` are these types by the names of all variables, and `types`, where they differ, the declared one and that
+    which is computed in. What is looked at cannot be written to, and what is set is a copy, so that what is `kept` is
+    nobody else's; but for the beginning of what lies in `buffers`, which may be set back. To set raises KeyError where
+    the model has no such variable, TypeError for an array of another type. A shape is for the next run to judge.
     """
 
     def __init__(
-        self, kept: MutableMapping[str, Array], buffers: Mapping[str, Buffer], types: Mapping[str, tuple[str, str]]
+        self,
+        kept: MutableMapping[str, Array],
+        buffers: Mapping[str, Buffer],
+        declared: Mapping[str, str],
+        types: Mapping[str, tuple[str, str]],
     ) -> None:
-        self._kept, self._buffers, self._types = kept, buffers, types
+        self._kept, self._buffers, self._declared, self._types = kept, buffers, declared, types
 
     def __getitem__(self, name: str) -> Array:
         found = self._as(name, self._kept[name], 1, 0).view()
@@ -253,9 +260,16 @@ class Declared(MutableMapping[str, Array]):
         return found
 
     def __setitem__(self, name: str, value: Any) -> None:
-        array = np.asarray(value)
+        if name not in self._declared:
+            listing = ", ".join(f"`{own}`" for own in self._declared) or "none"
+            raise KeyError(f"there is no variable {name!r}; the variables are {listing}")
+        array, expected = np.asarray(value), self._declared[name]
         if array.dtype.kind == "O":
             raise TypeError(f"variable `{name}` is set to {type(value).__name__}, expected an array")
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if expected not in ("dynamic", "string") and array.dtype != numpy_dtype(expected):
+            raise TypeError(f"variable `{name}` is set to an array of {array.dtype}, expected {expected}")
         own = self._as(name, array, 0, 1)
         buffer = self._buffers.get(name)
         back = buffer is not None and _begins(own, buffer.memory)
