@@ -120,7 +120,7 @@ def test_an_array_that_does_not_come_out_of_its_library(way, tmp_path):
     def fail(self, *args, **options):
         raise TypeError("can't convert cuda:0 device type tensor to numpy")
 
-    with pytest.raises(irrun.InputError, match="^input `x` is no array: can't convert cuda:0 device type"):
+    with pytest.raises(irrun.InputError, match=r"^input `x` is no array: can't convert cuda:0 device type"):
         passed(type("Tensor", (), {way: fail})(), "f32", (2,), tmp_path)
 
 
