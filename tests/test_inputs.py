@@ -115,6 +115,15 @@ def test_arrays_of_other_classes_are_taken_as_arrays(kind, tmp_path):
     np.testing.assert_array_equal(result, given)
 
 
+@pytest.mark.parametrize("way", ["__array__", "__dlpack__"])
+def test_an_array_that_does_not_come_out_of_its_library(way, tmp_path):
+    def fail(self, *args, **options):
+        raise TypeError("can't convert cuda:0 device type tensor to numpy")
+
+    with pytest.raises(irrun.InputError, match=r"^input `x` is no array: can't convert cuda:0 device type"):
+        passed(type("Tensor", (), {way: fail})(), "f32", (2,), tmp_path)
+
+
 def test_masked_elements_have_no_number(tmp_path):
     message = r"1 elements of input `x` are masked: give numbers for them, array.filled\(0\)"
     with pytest.raises(irrun.InputError, match=message):

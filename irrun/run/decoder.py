@@ -16,6 +16,7 @@ from irrun.diagnostics import Diagnostic, InputError, IRError
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of, names_of_inputs
 from irrun.records import NamedTuple
+from irrun.run.inputs import exactly
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import numpy_dtype
@@ -64,12 +65,14 @@ class Decoder(NamedTuple):
     def empty_caches(self, batch: int, most: int) -> dict[str, Array]:
         """What the inputs that are caches are before the first token: nothing, or zeros where their sizes are fixed.
 
+        The batch is the first axis, of keys and values in one array, [2, batch, heads, length, size], the second one.
         Raises InputError where they take more than `most` bytes together.
         """
         empty, total = {}, 0
         for name in self.caches:
-            sizes = [size if isinstance(size, int) else 0 for size in self.inputs[name].shape or ()]
-            shape, dtype = [batch, *sizes[1:]], numpy_dtype(self.inputs[name].type)
+            shape = [size if isinstance(size, int) else 0 for size in self.inputs[name].shape or (0,)]
+            shape[1 if len(shape) == 5 and shape[0] == 2 else 0] = batch
+            dtype = numpy_dtype(self.inputs[name].type)
             total += prod(shape) * dtype.itemsize
             if total > most:
                 raise InputError(
@@ -82,6 +85,7 @@ class Decoder(NamedTuple):
         """The inputs that are made of the tokens `ids` [batch, length].
 
         They are the last ones of those that `mask` [batch, past + length] has a 1 for, and for padding a 0.
+        Raises InputError where an input is of a type that cannot hold them.
         """
         (batch, length), total = ids.shape, mask.shape[1]
         arrays = {
@@ -93,7 +97,16 @@ class Decoder(NamedTuple):
         }
         if self.window is not None and length == total:  # the first step fills the states whole
             arrays["cache_position"] = np.arange(self.window)
-        return {name: arrays[key].astype(numpy_dtype(self.inputs[name].type)) for key, name in self.made.items()}
+        return {name: exactly(name, arrays[key], self.inputs[name].type) for key, name in self.made.items()}
+
+    def last_logits(self, results: Mapping[str, Array], batch: int, model: Model) -> Array:
+        """The logits [batch, vocabulary] of the next tokens. Raises IRError (E605) where a run gave something else."""
+        logits = results[self.logits]
+        if logits.ndim != 3 or len(logits) != batch or not logits.size:
+            found = shape_text(logits.shape)
+            raise _unfit(model, f"the output `{self.logits}` has shape {found}, expected [{batch}, length, vocabulary]")
+        last: Array = logits[:, -1]
+        return last
 
 
 def read_decoder(executor: GraphExecutor, given: Iterable[str]) -> Decoder:
@@ -123,6 +136,9 @@ def read_decoder(executor: GraphExecutor, given: Iterable[str]) -> Decoder:
         raise InputError(f"input `{name}` is made of the tokens, and cannot be given")
     outputs = _output_keys(executor)
     caches = {name: _present(model, name, outputs) for name in inputs if "past" in name and name not in others}
+    for name in (*made.values(), *caches):
+        if inputs[name].type in ("dynamic", "string"):
+            raise _unfit(model, f"`{name}` is of the type {inputs[name].type}, expected one of numbers")
     variables: dict[str, str] = {}
     for layer in model.graph.layers:
         if "variable_id" in layer.attributes:  # only those that read one have its shape
@@ -179,6 +195,8 @@ def _logits(executor: GraphExecutor, inference: Inference, outputs: Mapping[str,
         raise _unfit(executor.model, f"there is no `logits` among the outputs, which are {listing}")
     key = outputs.get("logits", rest[0])
     tensor = inference.tensor(executor.model.graph.results[names.index(key)].inputs[0])
+    if tensor.type == "string":
+        raise _unfit(executor.model, f"the output `{key}` is of the type string, expected one of numbers")
     if tensor.rank not in (None, 3):
         found = shape_text(tensor.shape, names=False)
         raise _unfit(executor.model, f"the output `{key}` has shape {found}, expected [batch, length, vocabulary]")

@@ -74,7 +74,7 @@ def generate(
                 )
             results = session.run({**given, **caches, **decoder.step(ids, mask)}, profile=profile)
             turn = session.turn
-            chosen = _most_likely(results[decoder.logits], executor, mask.shape[1])
+            chosen = _most_likely(decoder.last_logits(results, len(ids), executor.model), executor, mask.shape[1])
             latest = [old if old in ended else new for old, new in zip(latest or chosen, chosen, strict=True)]
             yield latest
             if ended.issuperset(latest):
@@ -87,15 +87,14 @@ def generate(
 
 
 def _most_likely(logits: Array, executor: GraphExecutor, length: int) -> list[int]:
-    """The token of each row that has the largest logit, behind `length` tokens. Raises ExecutionError."""
-    last = logits[:, -1]
-    unclear = np.isnan(last)
+    """The token of each row that has the largest of `logits`, behind `length` tokens. Raises ExecutionError."""
+    unclear = np.isnan(logits)
     if unclear.any():
         row, token = map(int, np.argwhere(unclear)[0])
         message = f"the logit of token {token} is NaN after {length} tokens, in row {row}"
         help = "run the prompt with `irrun execute` and an observer, or --engine check, to see where NaN comes from"
         raise ExecutionError([Diagnostic("E606", message, help=help, file=str(executor.model.path))])
-    chosen: list[int] = last.argmax(-1).tolist()
+    chosen: list[int] = logits.argmax(-1).tolist()
     return chosen
 
 

@@ -12,6 +12,7 @@ import numpy as np
 from irrun.check.origins import contradicts
 from irrun.check.validate import GivenShapes, find_input, given_shape
 from irrun.diagnostics import InputError
+from irrun.interruption import hand_on
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of, names_of_inputs
 from irrun.run.memory import as_text
@@ -193,12 +194,18 @@ def _array(name: str, given: Any, type: str) -> Array:
     try:
         foreign = hasattr(given, "__dlpack__") and not hasattr(given, "__array__")
         array = np.from_dlpack(given) if foreign else np.asarray(given)
-    except (ValueError, BufferError) as error:
+    except Exception as error:  # of whoever made it, as where it lies on another device
+        hand_on(error)
         raise InputError(f"input `{name}` is no array: {error}") from None
     if type in ("dynamic", "string") or array.dtype.kind not in "biuf":
         return array
+    return exactly(name, array, type)
+
+
+def exactly(name: str, array: Array, type: str) -> Array:
+    """Numbers as an array of another type, where that loses no more than digits of floats. Raises InputError."""
     with np.errstate(all="ignore"):
-        converted = array.astype(numpy_dtype(type))
+        converted: Array = array.astype(numpy_dtype(type))
         if array.dtype.kind == "f" and type.startswith(("f", "bf")):  # which are rounded
             lost = np.isfinite(array) & ~np.isfinite(converted)
         else:

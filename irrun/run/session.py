@@ -138,15 +138,12 @@ class Session:
         self._trail: Sequence[tuple[Sequence[Instruction], Iterator[Call]]] = ()
         self._buffers: dict[str, Buffer] = {}
         self.turn = 0
+        self._kept: dict[str, Array] = {}
+        declared = {info.name: info.type for info in executor.variables} if executor.stateful else {}
+        types = executor.variable_types
+        self.variables: MutableMapping[str, Array] = Declared(self._kept, self._buffers, declared, types)
         if executor.stateful:
             finalize(self, executor.memories.leave, self._buffers).atexit = False
-        self._forget()
-
-    def _forget(self) -> None:
-        self._kept: dict[str, Array] = {}
-        self._executor.memories.leave(self._buffers)
-        types = self._executor.variable_types
-        self.variables: MutableMapping[str, Array] = Declared(self._kept, self._buffers, types)
 
     def run(
         self,
@@ -215,7 +212,8 @@ class Session:
         self._check_free()
         with self._lock:
             self.turn += 1
-            self._forget()
+            self._kept.clear()
+            self._executor.memories.leave(self._buffers)
 
     def _check_free(self) -> None:
         """Raises RuntimeError in a run that this thread is in, as an observer may be."""

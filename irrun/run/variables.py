@@ -5,6 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Mapping, MutableMapping, Sequence
 from functools import partial
+from math import prod
 from threading import RLock
 from typing import Any
 
@@ -22,8 +23,9 @@ Together = Callable[[Sequence[Callable[[], object]]], object]
 """Makes several calls, in any order and perhaps at the same time."""
 
 
-SPARE = 256
-"""Slices that a buffer has room for beyond what it holds, at least; half of that if it is more."""
+SPARE, SPARE_BYTES = 256, 1 << 26
+"""Slices that a buffer has room for beyond what it holds, at least, as far as they take no more than so many bytes;
+half of that if it is more. What nobody writes to costs nothing, but the system gives no more than it has."""
 
 
 SHARED_BYTES = 1 << 20
@@ -35,7 +37,7 @@ MAX_LEFT = 64 << 20
 
 @dataclass(slots=True, eq=False)
 class Buffer:
-    """Memory for a variable that grows along one axis, and how many slices of it some array has taken.
+    """Memory for a variable that grows along an `axis`, and how many slices of it some array has taken.
 
     Where slots along the first axis have changed places, `marks` [slots, slices] has a number for each: slots with
     the same number at a place are the same up to there, as are beams that have parted later. `marked` numbers have been
@@ -44,6 +46,7 @@ class Buffer:
 
     memory: Array
     taken: int
+    axis: int
     marks: Array | None = None
     marked: int = 0
     before: Buffer | None = None
@@ -98,11 +101,20 @@ def _is_room(own: tuple[int, ...], shape: tuple[int, ...], axis: int, least: int
     return others and least <= own[axis] <= 2 * shape[axis]
 
 
-def _begins(array: Array, memory: Array) -> bool:
-    """Whether an array is the beginning of memory along one axis, and all of it along the others."""
-    if array.base is not memory or array.strides != memory.strides or data_address(array) != data_address(memory):
+def _spare(size: int, shape: Sequence[int], axis: int, dtype: np.dtype[Any]) -> int:
+    """How many slices a buffer has room for beyond `size` along an axis; `shape` has its other sizes."""
+    nbytes = prod(shape[:axis]) * prod(shape[axis + 1 :]) * dtype.itemsize
+    return max(min(SPARE, SPARE_BYTES // max(nbytes, 1)), size // 2, 1)
+
+
+def _begins(array: Array, buffer: Buffer) -> bool:
+    """Whether an array is the beginning of a buffer along the axis that this grows along."""
+    memory, axis = buffer.memory, buffer.axis
+    if array.base is not memory or data_address(array) != data_address(memory):
         return False
-    return sum(bool(size != room) for size, room in zip(array.shape, memory.shape, strict=True)) <= 1
+    if array.dtype != memory.dtype or array.strides != memory.strides:
+        return False
+    return (array.shape[:axis], array.shape[axis + 1 :]) == (memory.shape[:axis], memory.shape[axis + 1 :])
 
 
 class Variables(MutableMapping[str, Array]):
@@ -146,10 +158,10 @@ class Variables(MutableMapping[str, Array]):
         buffer = self._buffers.get(name)
         ahead = (slice(None),) * axis
         if buffer is None or past.base is not buffer.memory or begin != buffer.taken or end > buffer.memory.shape[axis]:
-            spare = max(SPARE, end // 2)
+            spare = _spare(end, past.shape, axis, past.dtype)
             shape = (*past.shape[:axis], end + spare, *past.shape[axis + 1 :])
             memory = (self._memories or Memories()).take(shape, past.dtype, axis, end + spare // 2)
-            buffer = self._buffers[name] = Buffer(memory, end)
+            buffer = self._buffers[name] = Buffer(memory, end, axis)
             buffer.memory[(*ahead, slice(0, begin))] = past
         buffer.memory[(*ahead, slice(begin, end))] = new
         buffer.taken = end
@@ -170,15 +182,18 @@ class Variables(MutableMapping[str, Array]):
         size, slots = past.shape[axis], len(indices)
         buffer = self._buffers.get(name)
         fits = buffer is not None and buffer.memory.ndim == past.ndim and buffer.memory.shape[axis] > size
-        room = buffer.memory.shape[axis] if buffer is not None and fits else size + max(SPARE, size // 2)
-        shape = (slots, *past.shape[1:axis], room, *past.shape[axis + 1 :])
+        shape = (slots, *past.shape[1:])
+        room = size + _spare(size, shape, axis, past.dtype)
+        if buffer is not None and fits:
+            room = buffer.memory.shape[axis]
+        shape = (*shape[:axis], room, *shape[axis + 1 :])
         marked = 0 if buffer is None else buffer.marked
         if buffer is not None and buffer.marks is not None and past.base is buffer.memory:
             wanted = buffer.marks[indices, :size]
         else:
             wanted = np.repeat(np.array(indices)[:, None] + marked, size, 1)
             marked += len(past)
-        memory, marks = (buffer or Buffer(past, size)).vacated(shape, past.dtype)
+        memory, marks = (buffer or Buffer(past, size, axis)).vacated(shape, past.dtype)
         alike = [0] * slots if marks is None else (marks[:, :size] == wanted).sum(1).tolist()
         ahead, calls = (slice(None),) * (axis - 1), []
         for slot, index in enumerate(indices):
@@ -192,7 +207,7 @@ class Variables(MutableMapping[str, Array]):
         if marks is None:
             marks = np.empty((slots, room), np.int64)
         marks[:, :size], marks[:, size:] = wanted, -1
-        self._buffers[name] = Buffer(memory, size, marks, marked, buffer)
+        self._buffers[name] = Buffer(memory, size, axis, marks, marked, buffer)
         whole: Array = memory[(slice(None), *ahead, slice(0, size))]
         whole.flags.writeable = False
         return whole
@@ -237,15 +252,20 @@ class Variables(MutableMapping[str, Array]):
 class Declared(MutableMapping[str, Array]):
     """The variables of a session as who asks for runs sees them, in the types that the model declares.
 
-    `types` are, by name, the declared one and that which is computed in, where these differ. What is looked at cannot
-    be written to, and what is set is a copy, so that what is `kept` is nobody else's; but for the beginning of what
-    lies in `buffers`, which may be set back.
+    `declared` are these types by the names of all variables, and `types`, where they differ, the declared one and that
+    which is computed in. What is looked at cannot be written to, and what is set is a copy, so that what is `kept` is
+    nobody else's; but for the beginning of what lies in `buffers`, which may be set back. To set raises KeyError where
+    the model has no such variable, TypeError for an array of another type. A shape is for the next run to judge.
     """
 
     def __init__(
-        self, kept: MutableMapping[str, Array], buffers: Mapping[str, Buffer], types: Mapping[str, tuple[str, str]]
+        self,
+        kept: MutableMapping[str, Array],
+        buffers: Mapping[str, Buffer],
+        declared: Mapping[str, str],
+        types: Mapping[str, tuple[str, str]],
     ) -> None:
-        self._kept, self._buffers, self._types = kept, buffers, types
+        self._kept, self._buffers, self._declared, self._types = kept, buffers, declared, types
 
     def __getitem__(self, name: str) -> Array:
         found = self._as(name, self._kept[name], 1, 0).view()
@@ -253,12 +273,19 @@ class Declared(MutableMapping[str, Array]):
         return found
 
     def __setitem__(self, name: str, value: Any) -> None:
-        array = np.asarray(value)
+        if name not in self._declared:
+            listing = ", ".join(f"`{own}`" for own in self._declared) or "none"
+            raise KeyError(f"there is no variable {name!r}; the variables are {listing}")
+        array, expected = np.asarray(value), self._declared[name]
         if array.dtype.kind == "O":
             raise TypeError(f"variable `{name}` is set to {type(value).__name__}, expected an array")
+        if not array.dtype.isnative:
+            array = array.astype(array.dtype.newbyteorder("="))
+        if expected not in ("dynamic", "string") and array.dtype != numpy_dtype(expected):
+            raise TypeError(f"variable `{name}` is set to an array of {array.dtype}, expected {expected}")
         own = self._as(name, array, 0, 1)
         buffer = self._buffers.get(name)
-        back = buffer is not None and _begins(own, buffer.memory)
+        back = buffer is not None and _begins(own, buffer)
         self._kept[name] = own if back else own.copy()
 
     def __delitem__(self, name: str) -> None:

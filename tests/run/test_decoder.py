@@ -7,12 +7,23 @@ from ir_builder import Model
 
 import irrun
 from irrun.run.decoder import read_decoder
+from irrun.run.generation import generate
 
 MASK = np.array([[0, 1, 1, 1, 1], [1, 1, 1, 1, 1]])
 
 
 def read(path, given=()):
     return read_decoder(irrun.GraphExecutor(path), given)
+
+
+def plain(folder, ids="i64", cache="f32", shape=("?", "?", 6), logits="f32"):
+    """Tokens, a cache that comes back as it is, and `scores` as logits."""
+    m = Model()
+    m.result(m.parameter("input_ids", ids, ("?", "?")))
+    past, scores = m.parameter("past_0", cache, shape), m.parameter("scores", logits, "...")
+    m.result(m.layer("Tile", [past, m.constant(np.int64([1]))], [past[2:]], names=["present_0"])[0])
+    m.result(m.layer("Tile", [scores, m.constant(np.int64([1]))], [(logits, ())], names=["logits"])[0])
+    return m.save(folder)
 
 
 def state_space(folder, states=("conv", "ssm"), explicit=True):
@@ -101,3 +112,42 @@ def test_states_that_do_not_fit_into_memory_are_refused(tmp_path):
     assert str(refused.value) == (
         "the caches take 128 bytes up to `cache_params.past.ssm.0`, more than the limit of 127 bytes"
     )
+
+
+def test_the_batch_of_keys_and_values_in_one_array_is_the_second_axis(tmp_path):
+    (cache,) = read(plain(tmp_path, shape=(2, "?", 4, "?", 8))).empty_caches(3, 1000).values()
+    assert cache.shape == (2, 3, 4, 0, 8)
+
+
+@pytest.mark.parametrize(
+    ("types", "message"),
+    [
+        ({"ids": "dynamic"}, "`input_ids` is of the type dynamic, expected one of numbers"),
+        ({"cache": "dynamic"}, "`past_0` is of the type dynamic, expected one of numbers"),
+        ({"logits": "string"}, "the output `logits` is of the type string, expected one of numbers"),
+    ],
+)
+def test_e605_what_is_made_and_read_is_of_a_type_of_numbers(tmp_path, types, message):
+    with pytest.raises(irrun.IRError) as refused:
+        read(plain(tmp_path, **types))
+    (found,) = refused.value.diagnostics
+    assert (found.code, found.message) == ("E605", message)
+
+
+@pytest.mark.parametrize("shape", [(5,), (2, 5), (2, 0, 5), (2, 1, 0), (1, 1, 5), (2, 1, 1, 5)])
+def test_e605_logits_whose_shape_only_a_run_tells(tmp_path, shape):
+    executor = irrun.GraphExecutor(plain(tmp_path))
+    scores = {"scores": np.zeros(shape, np.float32)}
+    with pytest.raises(irrun.IRError) as stopped:
+        next(generate(executor, executor.session(), [[1], [2]], inputs=scores))
+    (found,) = stopped.value.diagnostics
+    message = f"the output `logits` has shape {list(shape)}, expected [2, length, vocabulary]"
+    assert (found.code, found.message) == ("E605", message)
+
+
+def test_tokens_are_given_as_they_are_or_not_at_all(tmp_path):
+    found = read(plain(tmp_path, ids="u8"))
+    ones = np.ones((1, 2), np.int64)
+    assert found.step(np.array([[254, 255]]), ones)["input_ids"].tolist() == [[254, 255]]
+    with pytest.raises(irrun.InputError, match=r"^`input_ids\[0, 1\]` is 256, which u8 cannot hold$"):
+        found.step(np.array([[255, 256]]), ones)

@@ -182,6 +182,35 @@ def test_only_what_beams_have_not_in_common_is_copied():
     assert copied == [[1, 1, 1], [2, 2, 2], [2, 2, 2], [4, 3, 3], [4, 5, 1], [2, 1, 5], [8, 8]]
 
 
+def test_there_is_little_room_behind_slices_that_are_large(monkeypatch):
+    monkeypatch.setattr("irrun.run.variables.SPARE_BYTES", 1 << 12)
+    for width, rooms in ((1, [258, 258]), (1 << 8, [6, 6]), (1 << 20, [3, 6])):
+        buffers: dict[str, Buffer] = {}
+        variables = Variables({}, buffers)
+        past = np.zeros((1, 1, width), F32)
+        whole, found = variables.append("v", past, past, 1), []
+        found.append(buffers["v"].memory.shape[1])
+        whole = variables.append("v", whole, np.concatenate([past, past], 1), 1)
+        found.append(buffers["v"].memory.shape[1])
+        assert (whole.shape, found) == ((1, 4, width), rooms)
+        for slots in (2, 3):
+            whole = variables.reorder("v", whole, [0] * slots, 1, lambda calls: [call() for call in calls])
+            whole = variables.append("v", whole, np.repeat(past, slots, 0), 1)
+        assert whole.shape == (3, 6, width)
+
+
+def test_of_what_is_set_back_only_the_length_is_another(tmp_path):
+    """A buffer that is full has its batch, too, along an axis of its own."""
+    rng = np.random.default_rng(9)
+    session = cache(tmp_path).session()
+    session.run(given(some(rng, 1, 2)))
+    session.run(given(some(rng, 256, 2)))
+    assert session.variables["past"].shape == memory_of(session).shape
+    past = session.variables["past"] = session.variables["past"][:1]
+    _, whole, _ = session.run(given(some(rng, 0))).values()
+    assert whole.tolist() == past.tolist()
+
+
 def test_what_was_reordered_is_not_to_be_written_to(tmp_path):
     rng = np.random.default_rng(3)
     session = cache(tmp_path).session()
@@ -234,7 +263,7 @@ def test_what_somebody_holds_is_not_the_memory_of_the_next_session(tmp_path):
 
 def test_no_more_memory_is_left_than_there_may_be():
     memories, large = Memories(), np.empty((1, MAX_LEFT // 4 - 10, 1), F32)
-    buffers = {"a": Buffer(large, 3), "b": Buffer(np.empty((1, 100, 1), F32), 3)}
+    buffers = {"a": Buffer(large, 3, 1), "b": Buffer(np.empty((1, 100, 1), F32), 3, 1)}
     where = large.ctypes.data
     del large
     memories.leave(buffers)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import weakref
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ import pytest
 import irrun
 from irrun.run import preparation as preparing
 from irrun.run.passes.setting import Setting
+from run.test_growing import cache, given, some
 
 
 def padded() -> Any:
@@ -127,3 +129,14 @@ def test_what_somebody_drops_is_gone_at_once(name: str):
         assert sum(type(found) is preparing.Preparation for found in gc.get_objects()) <= before
     finally:
         gc.enable()
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_engines_go_with_their_executor(engine: str, tmp_path: Path):
+    """Attention of sizes that only the data tell is called in one way for all layers."""
+    executor, rng = cache(tmp_path, engine), np.random.default_rng(1)
+    executor.run(given(some(rng, 5)))
+    gone = [weakref.ref(found) for found in executor._engines]
+    del executor
+    gc.collect()
+    assert [found() for found in gone] == [None] * len(gone)

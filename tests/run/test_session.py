@@ -103,6 +103,29 @@ def test_variables_are_nobody_elses(engine, tmp_path):
 
 
 @ENGINES
+def test_a_variable_is_set_to_what_it_can_hold(engine, tmp_path):
+    session = accumulating(tmp_path, engine).session()
+    session.run([X, GOOD])
+    for other in (np.float64([1, 2]), np.float16([1, 2]), session.variables["v"].view(np.uint32)):
+        with pytest.raises(TypeError, match=f"variable `v` is set to an array of {other.dtype}, expected f32"):
+            session.variables["v"] = other
+    with pytest.raises(KeyError, match="there is no variable 'w'; the variables are `v`"):
+        session.variables["w"] = F32([1, 2])
+    session.variables["v"] = F32([10, 10]).astype(">f4")
+    assert first(session.run([X, GOOD])) == [11, 12]
+
+
+def test_the_variables_of_a_session_are_the_same_after_a_reset(tmp_path):
+    session = accumulating(tmp_path).session()
+    variables = session.variables
+    session.run([X, GOOD])
+    session.reset_state()
+    assert variables == {}
+    variables["v"] = F32([10, 10])
+    assert first(session.run([X, GOOD])) == [11, 12]
+
+
+@ENGINES
 def test_an_observer_cannot_run_its_own_session(engine, tmp_path):
     session = accumulating(tmp_path, engine).session()
     for within in (lambda: session.run([X, GOOD]), session.reset_state):

@@ -255,6 +255,21 @@ def test_layers_that_are_alike_become_what_the_first_one_of_other_sizes_does(eng
     assert counts["repeated"] >= 2
 
 
+def test_who_assigns_a_variable_need_not_give_it_on(tmp_path, counts):
+    m = Model()
+    x = m.parameter("x", "f32", ("?", 4))
+    variable = {"variable_id": "past", "variable_type": "f32", "variable_shape": "?,4"}
+    (past,) = m.layer("ReadValue", [m.constant(np.zeros((0, 4), np.float32))], [("f32", (-1, 4))], "opset6", **variable)
+    (whole,) = m.layer("Concat", [past, x], [("f32", (-1, 4))], axis="0")
+    m.layer("Assign", [whole], [], "opset6", variable_id="past")
+    m.result(elementwise(m, "Tanh", elementwise(m, "Add", x, x)))
+    session = irrun.GraphExecutor(m.save(tmp_path), engine="numpy").session()
+    for length in (3, 5, 7, 9):
+        session.run([np.ones((length, 4), np.float32)])
+    assert session.variables["past"].shape == (24, 4)
+    assert counts["settled"] >= 2
+
+
 def test_of_layers_that_are_alike_one_is_offered_to_engines(tmp_path):
     executor = irrun.GraphExecutor(layers(tmp_path), engine="numpy")
     offered = []

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Sequence
-from functools import cache
+from functools import partial
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import numpy as np
 
@@ -48,14 +49,9 @@ _SHAPES = struct.Struct(f"{len(FORM.names) - 9}q")
 Steps = tuple[int, int, int, int]
 
 
-@cache
-def _shared(team: Team) -> _Attention:
-    return _Attention(team)
-
-
 def open(work: Work, team: Team) -> OpenCall | None:
     """A call for attention of any sizes."""
-    return _shared(team).open(work)
+    return partial(_shared.setdefault(team, _Attention()).call, team) if is_openable(work) else None
 
 
 class _Attention:
@@ -64,15 +60,11 @@ class _Attention:
     It is one for all layers, since arrays of the same shapes come to one after the other.
     """
 
-    def __init__(self, team: Team) -> None:
-        self._team = team
+    def __init__(self) -> None:
         self._last: tuple[object, _Plan | None] = (None, None)
         self._rooms: list[_Room] = []  # of calls that are over
 
-    def open(self, work: Work) -> OpenCall | None:
-        return self._call if is_openable(work) else None
-
-    def _call(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
+    def call(self, team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
         query, key, value, mask, scale = (*arrays, None, None)[:5]
         if scale is not None and scale.size != 1:
             return None
@@ -84,7 +76,7 @@ class _Attention:
         shapes = (query.shape, query.strides, key.shape, key.strides, value.shape, value.strides, hidden)
         last, plan = self._last
         if shapes != last:
-            plan = _planned(query, key, value, mask, self._team.count)
+            plan = _planned(query, key, value, mask, team.count)
             self._last = shapes, plan
         if plan is None:
             return None
@@ -97,7 +89,7 @@ class _Attention:
             *(data_address(mask) if plan.masked else 0, data_address(result), room.memory, room.ended),
             plan.factor if scale is None else scale.item(),
         )
-        self._team.run(plan.address, room.address, shared=plan.shared)
+        team.run(plan.address, room.address, shared=plan.shared)
         self._rooms.append(room)
         blind(mask, result)
         return (result,)
@@ -112,6 +104,9 @@ class _Attention:
                 room = _Room(plan)
             room.set(plan)
         return room
+
+
+_shared: WeakKeyDictionary[Team, _Attention] = WeakKeyDictionary()  # what refers to a team is never gone
 
 
 @dataclass(frozen=True, slots=True)

@@ -47,10 +47,10 @@ class Course(NamedTuple):
 def course_of(program: Program, placed: Program, forms: Mapping[int, Form], setting: Setting) -> Course:
     """How a program was placed whose instructions have these forms."""
     makers = {
-        number: position
+        made: position
         for position, instruction in enumerate(program.instructions)
         for part in instruction.parts
-        for number in part.outputs
+        for made in part.outputs or [part.layer]  # who assigns a variable need not give it on
     }
     made: list[list[Instruction]] = [[] for _ in program.instructions]
     wanted: list[Instruction] = []  # by who comes next
@@ -58,7 +58,7 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
         if instruction.op is REORDER or instruction.op is DEQUANTIZE:
             wanted.append(instruction)
             continue
-        made[makers[instruction.outputs[0]]] += *wanted, instruction
+        made[makers[instruction.outputs[0] if instruction.outputs else instruction.layer]] += *wanted, instruction
         wanted = []
     kinds = _Kinds(program, placed, forms)
     steps = []
