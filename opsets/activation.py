@@ -120,20 +120,17 @@ exp = unary(
 
 @real
 def _gelu(data: Array, *, approximation_mode: str) -> Any:
+    from scipy.special import expit, ndtr  # neither of which loses digits where it is nearly 0
+
     if approximation_mode == "tanh":
         result = data * data
         result *= 0.044715
         result += 1
         result *= data
-        result *= math.sqrt(2 / math.pi)
-        np.tanh(result, out=result)
+        result *= 2 * math.sqrt(2 / math.pi)
+        expit(result, out=result)  # (1 + tanh(x)) / 2 is that of 2 x
     else:
-        from scipy.special import erf
-
-        result = data * math.sqrt(0.5)
-        erf(result, out=result)
-    result += 1
-    result *= 0.5  # first, or the greatest numbers would overflow
+        result = ndtr(data)
     result *= data
     return result
 

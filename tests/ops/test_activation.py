@@ -112,6 +112,13 @@ def test_exp_of_integers_is_truncated():
     assert ops["Exp-1"](array(-1, 0, 1, 2, 100, type=np.int32)).tolist() == [0, 1, 2, 7, -(2**31)]
 
 
+@pytest.mark.parametrize("name", ["Gelu-2", "Gelu-7"])
+def test_gelu_keeps_its_digits_where_it_is_nearly_0(name):
+    data = [-12.0, -8.0, -5.0, -3.0]
+    result = ops[name](np.array(data, np.float32))
+    np.testing.assert_allclose(result, [x * math.erfc(-x / math.sqrt(2)) / 2 for x in data], rtol=1e-6)
+
+
 @pytest.mark.parametrize("name", ["Elu-1", "Gelu-7", "Mish-4", "Sigmoid-1", "SoftMax-8", "Swish-4"])
 def test_functions_of_floats_take_no_integers(name):
     with pytest.raises(Violation, match="is i32, expected one of bf16, f16, f32, f64"):
