@@ -95,7 +95,8 @@ class Block:
             self.frames.pop(prepared).close()
 
     def __del__(self) -> None:
-        self.keep(set())
+        if hasattr(self, "frames"):  # what a handler of a signal raises may come before
+            self.keep(set())
 
 
 class Bodies:

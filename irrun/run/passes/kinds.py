@@ -59,7 +59,8 @@ class Kinds:
             return None
         key: list[Hashable] = [*instruction.form]
         if self._setting.refused:
-            key += [engine for layer, engine in self._setting.refused if layer is instruction.layer]
+            refused = self._setting.refused
+            key += [own.name for own in self._setting.engines if (instruction.layer, own.name) in refused]
         described = self._described
         for number in instruction.operands:
             found = None if number is None else described.get(number) or self._describe(number)
