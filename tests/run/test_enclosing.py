@@ -127,6 +127,27 @@ def test_sizes_that_a_body_tells(engine, tmp_path):
 
 
 @ENGINES
+def test_sizes_of_random_numbers(engine, tmp_path):
+    """Rows of x where a mask is not 0, and 0 times as many random numbers: their sum times a matrix, and relu."""
+    b = model()
+    x = anything(b, "f4", (ROWS, 3))
+    places = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (ROWS,))), i64(b, [0]))
+    rows = b.one("Gather-8", x, places, i64(b, 0), batch_dims=0)
+    sizes, zero, one = b.one("ShapeOf-3", rows, output_type="i64"), b.constant(F32(0)), b.constant(F32(1))
+    noise = b.one("RandomUniform-8", sizes, zero, one, output_type="f32", global_seed=1, op_seed=2)
+    rows = b.one("Add-1", b.one("Multiply-1", noise, zero, **ADD), rows, **ADD)
+    b.result(b.one("ReLU-1", b.one("MatMul-1", rows, b.constant(WEIGHTS[0]), **PLAIN)))
+    ours, rng = irrun.GraphExecutor(saved(b, tmp_path), engine=engine), np.random.default_rng(4)
+    for count in [3, 3, 3, 0, 0, 5, 3]:
+        x, mask = drawn(rng, count)
+        (result,) = ours.run([x, mask]).values()
+        np.testing.assert_allclose(result, np.maximum(x[mask != 0] @ WEIGHTS[0], 0), atol=1e-5)
+    if engine != "reference":
+        _, inner = enclosures(ours)  # before the random numbers, and behind them
+        assert {shapes for shapes, _ in inner._kept} == {((n, 3), (n, 3)) for n in (0, 3)}
+
+
+@ENGINES
 def test_more_sizes_than_are_kept(engine, tmp_path, monkeypatch):
     monkeypatch.setattr("irrun.run.preparation.MAX_PATIENT", 2)
     ours, rng = routed(tmp_path, engine), np.random.default_rng(1)

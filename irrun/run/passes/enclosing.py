@@ -1,8 +1,8 @@
 """Enclose: instructions in a row whose sizes only the data tell, as programs of their own for the sizes that runs see.
 
 Expects a pruned program for inputs of shapes that are known, or are to be settled; leaves one in which such a row is
-one instruction with an `enclosed` program. What makes a size known that was not, such as the places that are not 0 or
-a body, stays outside: behind it all sizes of the row are there.
+one instruction with an `enclosed` program. What makes a size known that was not, such as the places that are not 0, a
+body or random numbers, stays outside: behind it all sizes of the row are there.
 """
 
 from __future__ import annotations
@@ -74,7 +74,8 @@ class _Enclosing:
         origins: Origins | None = frozenset()
         for found in known:
             origins = None if origins is None or found is None else origins | found
-        if open_results and (instruction.bodies or (instruction.plain and not unsized)):
+        stateful = "state" in instruction.op.context  # a variable may be longer in each run
+        if open_results and not (instruction.plain and unsized) and not stateful:
             origins = frozenset({number})  # this is where they come from
         elif not instruction.plain:
             origins = None
