@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import INTEGER, Grid, factors_of, multiplies_codes
+from irrun.engines.grid import INTEGER, Grid, factors_of, is_held, multiplies_codes
 from irrun.engines.memory import Arranged
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
@@ -66,6 +66,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         return None
     shape, grouped = weights.shape, "Group" in work.name
     factors, kernel = factors_of(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
+    if not is_held(factors):
+        return None
     if grouped and shape[0] == 1:
         shape = shape[1:]
     result, type = work.outputs[0].shape, work.outputs[0].type
@@ -130,7 +132,7 @@ def product(library: Library, work: Work) -> Compiled | None:
     else:
         return None
     own = replace(work, inputs=[left, right, *work.inputs[2:]])
-    found = product_of(library, own, sums)
+    found = product_of(library, own, sums) if sums.is_held else None
     if found is None or found.sums is None:
         return None
     constants = {**_bias(found.sums, found.columns), **found.constants}

@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Coding, Grid, is_on_a_level
+from irrun.engines.grid import FARTHEST, Coding, Grid, is_on_a_level
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
 from irrun.spec.traits import (
@@ -155,7 +155,8 @@ def coding_between(
     span = last.astype(np.float64) - first
     if levels > LEVELS or not (np.all(low < high) and np.all(span > 0) and np.isfinite(span).all()):
         return None
-    if not np.all(levels - 1 <= (high.astype(np.float64) - low) * LARGEST):
+    width = high.astype(np.float64) - low
+    if not np.all(levels - 1 <= width * LARGEST) or not np.all(np.abs(low) * (levels - 1.0) <= width * FARTHEST):
         return None
     scale = span / (levels - 1)
     place = -first / scale  # of zero among the levels
