@@ -485,6 +485,37 @@ def test_ranges_far_from_zero(low, width, levels, tmp_path):
         np.testing.assert_allclose(one, other, atol=1)
 
 
+@needs_integers
+@pytest.mark.parametrize(
+    ("limits", "levels"),
+    [
+        ((-3.4e38, 1.0), 256),
+        ((-3.4e38, 3.4e38), 2),
+        ((-np.inf, 1.0), 256),
+        ((0.0, np.inf), 256),
+        ((np.inf, np.inf), 16),
+        ((np.nan, -1.0), 255),
+    ],
+)
+def test_limits_at_the_ends_of_f32(limits, levels, tmp_path, caplog):
+    """Nothing is said about them, and what is computed is what kernels give; numbers, not codes, where it is none."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), 0, 2.55)
+    w = fake_quantize(model, model.constant(image(4, 4, 1, 1)), *limits, levels)
+    window = {"pads_begin": "0,0", "pads_end": "0,0"}
+    model.result(convolution(model, x, w, **window))
+    y = fake_quantize(
+        model, convolution(model, x, compressed(model, codes(4, 4, 1, 1), 0.01), **window), *limits, levels
+    )
+    model.result(convolution(model, y, compressed(model, codes(3, 4, 1, 1), 0.01), **window))
+    found, expected, _ = results(model.save(tmp_path), {"x": image(1, 4, 3, 3)})
+    assert not caplog.records
+    for one, other in zip(found, expected, strict=True):
+        step = np.ptp(np.nan_to_num(np.float64(limits), posinf=0, neginf=0)) / (levels - 1)
+        np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
+        np.testing.assert_allclose(one[np.isfinite(other)], other[np.isfinite(other)], rtol=1e-5, atol=1e-4 * step)
+
+
 @pytest.mark.parametrize("engine", ["onednn", "numpy"])
 def test_sums_that_may_be_beyond_i32_wrap_around(engine, tmp_path):
     if engine == "onednn" and ENGINE is None:

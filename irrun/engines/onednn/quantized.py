@@ -81,7 +81,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     zeros, inputs = _zeros(work, grid)
     sums, axes = Sums(factors, zeros, bias_values(work, added)), axes_of(work.attrs, data.shape[2:], kernel, result[2:])
     if zeros[SRC] and not any(axis.begin or axis.reached for axis in axes):
-        sums = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))
+        centered = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))
+        sums = centered if centered.is_held else sums
     sums, posts = sums.with_posts(posts)
     shift = None if sums.bias is None else library.dense((result[1],))
     primitive = library.primitive(
