@@ -87,6 +87,7 @@ def numbers_along(axis: int, value: Array, shape: tuple[int, ...]) -> Array | No
     return value.reshape(-1).astype(np.float64) if one else None
 
 
+@np.errstate(invalid="ignore")
 def rounding_of(
     work: Work, post: Post, axis: int, types: Collection[str] = ("f32",)
 ) -> tuple[Array, Array, Array, Array] | None:

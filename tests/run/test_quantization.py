@@ -495,19 +495,20 @@ def test_ranges_far_from_zero(low, width, levels, tmp_path):
         ((0.0, np.inf), 256),
         ((np.inf, np.inf), 16),
         ((np.nan, -1.0), 255),
+        ((0.0, 1.0, -np.inf, -np.inf), 3),
+        ((-128.0, 3.4e38), 256),
     ],
 )
 def test_limits_at_the_ends_of_f32(limits, levels, tmp_path, caplog):
     """Nothing is said about them, and what is computed is what kernels give; numbers, not codes, where it is none."""
     model = Model()
     x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), 0, 2.55)
-    w = fake_quantize(model, model.constant(image(4, 4, 1, 1)), *limits, levels)
+    w = fake_quantize(model, model.constant(image(4, 4, 1, 1)), *limits[:2], levels, limits[2:])
     window = {"pads_begin": "0,0", "pads_end": "0,0"}
     model.result(convolution(model, x, w, **window))
-    y = fake_quantize(
-        model, convolution(model, x, compressed(model, codes(4, 4, 1, 1), 0.01), **window), *limits, levels
-    )
-    model.result(convolution(model, y, compressed(model, codes(3, 4, 1, 1), 0.01), **window))
+    y = convolution(model, x, compressed(model, codes(4, 4, 1, 1), 0.01), **window)
+    y = fake_quantize(model, y, *limits[:2], levels, limits[2:])
+    model.result(convolution(model, y, compressed(model, codes(3, 4, 1, 1), 1e37), **window))
     found, expected, _ = results(model.save(tmp_path), {"x": image(1, 4, 3, 3)})
     assert not caplog.records
     for one, other in zip(found, expected, strict=True):
