@@ -431,6 +431,25 @@ def test_zero_points_of_the_other_type_are_subtracted(tmp_path):
 
 
 @needs_integers
+@pytest.mark.parametrize("pads", ["1,1,1", "3,3,0", "3,3,3"])
+@pytest.mark.parametrize("given", [False, True])
+def test_groups_along_three_axes_with_a_zero_point_and_padding(given, pads, tmp_path):
+    """For such padding oneDNN has a way that leaves the zero point out, at times."""
+    model, shape, filters = Model(), (1, 4, 5, 7, 6), codes(4, 2, 1, 2, 2, 2)
+    window = {"strides": "1,1,1", "pads_begin": pads, "pads_end": pads, "dilations": "1,1,1"}
+    inputs = {"x": np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8 if given else np.float32)}
+    if given:
+        x, zero = model.parameter("x", "u8", shape), model.parameter("zero", "u8", ())
+        inputs["zero"] = np.array(255, np.uint8)
+        model.result(dynamic(model, x, filters, zero, **window))
+    else:
+        x = fake_quantize(model, model.parameter("x", "f32", shape), 0, 255, output=(-255, 0))
+        model.result(convolution(model, x, compressed(model, filters, 1), **window))
+    (found,), (expected,), _ = results(model.save(tmp_path), inputs)
+    np.testing.assert_array_equal(found, expected)
+
+
+@needs_integers
 @pytest.mark.parametrize("kind", ["matrix", "filters", "codes"])
 def test_sums_of_more_terms_than_32_bits_hold(kind, tmp_path):
     model, count = Model(), 70_000

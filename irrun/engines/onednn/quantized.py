@@ -39,6 +39,10 @@ from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
 
+UNPADDED = "x64:gemm"
+"""How the way is called that sometimes takes nothing off for the zero point where there is padding. It is the one for
+groups of few channels along three axes."""
+
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """A product of codes; None where it is none of integers, or does not take all of the posts."""
@@ -80,7 +84,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     grouped = len(shape) > len(result)
     zeros, inputs = _zeros(work, grid)
     sums, axes = Sums(factors, zeros, bias_values(work, added)), axes_of(work.attrs, data.shape[2:], kernel, result[2:])
-    if zeros[SRC] and not any(axis.begin or axis.reached for axis in axes):
+    padded = any(axis.begin or axis.reached for axis in axes)
+    if zeros[SRC] and not padded:
         centered = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))
         sums = centered if centered.is_held else sums
     sums, posts = sums.with_posts(posts)
@@ -94,7 +99,7 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         small=prod(result) * prod(shape) < FEW_CODES * result[1],
         quantities=sums.masks(3 if grouped else 1),
     )
-    if primitive is None:
+    if primitive is None or (padded and sums.zeros[SRC] != 0 and primitive.implementation.startswith(UNPADDED)):
         return None
     laid = library.strided(shape, dense_strides(shape, 1), "i8")
     assert laid is not None
