@@ -104,6 +104,7 @@ class CompressedWeights:
             _decode(self.type, codes, into.reshape(-1))
         self._adjust(into, slice(start, stop))
 
+    @np.errstate(over="ignore", invalid="ignore")
     def _adjust(self, into: Array, rows: slice | Array) -> None:
         """Apply zero points and scales to numbers of codes, those of the rows of what is stored."""
         for function, factor in ((np.subtract, self.zero), (np.multiply, self.scale)):

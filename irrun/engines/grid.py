@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection
+from math import prod
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,9 +25,16 @@ PRODUCTS = frozenset(
 )
 """Works that may be of codes, and of constant weights."""
 
+MAX_TERMS = 1 << 16
+"""Of a sum: so many products of codes, less a zero point, fit into 32 bits."""
+
 OFF_A_LEVEL = 2.0**-22
 """Tolerance, per level, of the distance of zero's place from a whole number: limits are rounded to f32. What lies
 farther is another grid: sums of products would pile up the difference."""
+
+FARTHEST = 2.0**20
+"""Levels between the least limit and 0, at most, where numbers become levels by a factor and a shift: f32 has parts of
+a level there still."""
 
 
 class Grid(NamedTuple):
@@ -79,6 +87,7 @@ def numbers_along(axis: int, value: Array, shape: tuple[int, ...]) -> Array | No
     return value.reshape(-1).astype(np.float64) if one else None
 
 
+@np.errstate(invalid="ignore")
 def rounding_of(
     work: Work, post: Post, axis: int, types: Collection[str] = ("f32",)
 ) -> tuple[Array, Array, Array, Array] | None:
@@ -98,15 +107,27 @@ def rounding_of(
     if not ((low < high).all() and np.isfinite(high - low).all() and np.isfinite(last - first).all()):
         return None
     level = steps / (high - low)
-    return None if level.max() > np.finfo(np.float32).max else (level, -low * level, (last - first) / steps, first)
+    if not is_held(level) or np.abs(low * level).max() > FARTHEST:
+        return None
+    return level, -low * level, (last - first) / steps, first
+
+
+def is_held(values: Array) -> bool:
+    """Whether numbers are none that are infinite in f32, or NaN."""
+    return bool((np.abs(values) <= np.finfo(np.float32).max).all())
 
 
 def is_of_codes(work: Work) -> bool:
-    """Whether a work is a product of codes."""
+    """Whether a work is a product of codes, of no more terms than 32 bits hold."""
     if work.name not in PRODUCTS:
         return False
-    (data,) = work.required(1)
-    return data.codes is not None or work.name.startswith(INTEGER)
+    data, other = work.required(2)
+    shape = other.shape
+    if work.name.endswith("MatMul-1"):
+        terms = shape[-1 if len(shape) < 2 or work.attrs["transpose_b"] else -2]
+    else:
+        terms = prod(shape[2 if "Group" in work.name else 1 :])
+    return (data.codes is not None or work.name.startswith(INTEGER)) and terms <= MAX_TERMS
 
 
 def is_of_integers(weights: CompressedWeights, channels: Collection[int]) -> bool:

@@ -66,7 +66,7 @@ def dynamic(model: Model, x: Any, weights: Any, zero: Any = None, **window: str)
         (z,) = model.layer("Convert", [zero], [("i32", zero[3])], destination_type="i32")
         a = elementwise(model, "Subtract", a, z, **NUMPY)
     w = model.constant(np.asarray(weights, np.int32))
-    y = convolution(model, a, w, **window) if len(x[3]) == 4 else product(model, a, w, turned=False)
+    y = convolution(model, a, w, **window) if len(x[3]) > 3 else product(model, a, w, turned=False)
     (y,) = model.layer("Convert", [y], [("f32", y[3])], destination_type="f32")
     return y
 

@@ -418,6 +418,124 @@ def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, large
         assert ("IntegerConvolution" in program) == (largest == 127)
 
 
+@needs_integers
+def test_zero_points_of_the_other_type_are_subtracted(tmp_path):
+    """So numbers are up to 383, for which sums of codes that engines add up in 32 bits have no room."""
+    model = Model()
+    x, zero = model.parameter("x", "u8", (1, 3, 4, 4)), model.parameter("zero", "i8", (1,))
+    model.result(dynamic(model, x, codes(4, 3, 3, 3), zero))
+    inputs = {"x": np.full((1, 3, 4, 4), 255, np.uint8), "zero": np.int8([-128])}
+    (found,), (expected,), program = results(model.save(tmp_path), inputs)
+    np.testing.assert_array_equal(found, expected)
+    assert "IntegerConvolution" not in program
+
+
+@needs_integers
+@pytest.mark.parametrize("pads", ["1,1,1", "3,3,0", "3,3,3"])
+@pytest.mark.parametrize("given", [False, True])
+def test_groups_along_three_axes_with_a_zero_point_and_padding(given, pads, tmp_path):
+    """For such padding oneDNN has a way that leaves the zero point out, at times."""
+    model, shape, filters = Model(), (1, 4, 5, 7, 6), codes(4, 2, 1, 2, 2, 2)
+    window = {"strides": "1,1,1", "pads_begin": pads, "pads_end": pads, "dilations": "1,1,1"}
+    inputs = {"x": np.random.default_rng(0).integers(0, 256, shape).astype(np.uint8 if given else np.float32)}
+    if given:
+        x, zero = model.parameter("x", "u8", shape), model.parameter("zero", "u8", ())
+        inputs["zero"] = np.array(255, np.uint8)
+        model.result(dynamic(model, x, filters, zero, **window))
+    else:
+        x = fake_quantize(model, model.parameter("x", "f32", shape), 0, 255, output=(-255, 0))
+        model.result(convolution(model, x, compressed(model, filters, 1), **window))
+    (found,), (expected,), _ = results(model.save(tmp_path), inputs)
+    np.testing.assert_array_equal(found, expected)
+
+
+@needs_integers
+@pytest.mark.parametrize("kind", ["matrix", "filters", "codes"])
+def test_sums_of_more_terms_than_32_bits_hold(kind, tmp_path):
+    model, count = Model(), 70_000
+    inputs = {"x": np.full((1, count), 255, np.float32)}
+    x = fake_quantize(model, model.parameter("x", "f32", (1, count)), 0, 255)
+    if kind == "filters":
+        (x,) = model.layer("Reshape", [x, model.constant(np.int64([1, count, 1, 1]))], [("f32", (1, count, 1, 1))])
+        w = compressed(model, np.full((2, count, 1, 1), -128, np.int8), 1)
+        y = convolution(model, x, w, pads_begin="0,0", pads_end="0,0")
+    else:
+        inputs["w"] = np.full((2, count), -128, np.float32)
+        other = fake_quantize(model, model.parameter("w", "f32", (2, count)), -128, 127)
+        y = product(model, x, other if kind == "codes" else compressed(model, inputs["w"].astype(np.int8), 1))
+        model.result(other)
+    model.result(y)
+    found, expected, _ = results(model.save(tmp_path), inputs)
+    np.testing.assert_allclose(found[-1], expected[-1], rtol=1e-5)
+
+
+@needs_integers
+@pytest.mark.filterwarnings("ignore")
+def test_factors_that_f32_does_not_hold(tmp_path):
+    """0 times such a one would be no number."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), 0, 2.55)
+    y = convolution(model, x, compressed(model, codes(4, 4, 3, 3), 1e30))
+    model.result(elementwise(model, "Multiply", y, model.constant(np.float32(1e20)), **NUMPY))
+    x = fake_quantize(model, model.parameter("z", "f32", (1, 4)), 0, 1e20)
+    model.result(product(model, x, compressed(model, codes(3, 4), 1e30)))
+    inputs = {"x": np.zeros((1, 4, 3, 3), np.float32), "z": np.zeros((1, 4), np.float32)}
+    found, expected, _ = results(model.save(tmp_path), inputs)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+@needs_integers
+@pytest.mark.parametrize(("low", "width", "levels"), [(1000, 0.1, 65536), (-300, 0.002, 256), (16, 1, 65536)])
+def test_ranges_far_from_zero(low, width, levels, tmp_path):
+    """What f32 rounds where a number times a factor, and a shift, are the level would be several levels."""
+    limits = np.float32(low), np.float32(low + width)
+    model = Model()
+    x = model.parameter("x", "f32", (1, 8, 5, 5))
+    identity = np.eye(8, dtype=np.int8).reshape(8, 8, 1, 1)
+    window = {"pads_begin": "0,0", "pads_end": "0,0"}
+    y = convolution(model, x, model.constant(identity.astype(np.float32)), **window)
+    model.result(fake_quantize(model, y, *limits, levels, (0, levels - 1)))
+    y = fake_quantize(model, x, *limits, 256, (0, 255))
+    model.result(convolution(model, y, compressed(model, identity, 1), **window))
+    inputs = {"x": np.random.default_rng(0).uniform(*limits, (1, 8, 5, 5)).astype(np.float32)}
+    found, expected, _ = results(model.save(tmp_path), inputs)
+    for one, other in zip(found, expected, strict=True):
+        np.testing.assert_allclose(one, other, atol=1)
+
+
+@needs_integers
+@pytest.mark.parametrize(
+    ("limits", "levels"),
+    [
+        ((-3.4e38, 1.0), 256),
+        ((-3.4e38, 3.4e38), 2),
+        ((-np.inf, 1.0), 256),
+        ((0.0, np.inf), 256),
+        ((np.inf, np.inf), 16),
+        ((np.nan, -1.0), 255),
+        ((0.0, 1.0, -np.inf, -np.inf), 3),
+        ((-128.0, 3.4e38), 256),
+    ],
+)
+def test_limits_at_the_ends_of_f32(limits, levels, tmp_path, caplog):
+    """Nothing is said about them, and what is computed is what kernels give; numbers, not codes, where it is none."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 3, 3)), 0, 2.55)
+    w = fake_quantize(model, model.constant(image(4, 4, 1, 1)), *limits[:2], levels, limits[2:])
+    window = {"pads_begin": "0,0", "pads_end": "0,0"}
+    model.result(convolution(model, x, w, **window))
+    y = convolution(model, x, compressed(model, codes(4, 4, 1, 1), 0.01), **window)
+    y = fake_quantize(model, y, *limits[:2], levels, limits[2:])
+    model.result(convolution(model, y, compressed(model, codes(3, 4, 1, 1), 1e37), **window))
+    found, expected, _ = results(model.save(tmp_path), {"x": image(1, 4, 3, 3)})
+    assert not caplog.records
+    for one, other in zip(found, expected, strict=True):
+        step = np.ptp(np.nan_to_num(np.float64(limits), posinf=0, neginf=0)) / (levels - 1)
+        np.testing.assert_array_equal(np.isfinite(one), np.isfinite(other))
+        np.testing.assert_allclose(one[np.isfinite(other)], other[np.isfinite(other)], rtol=1e-5, atol=1e-4 * step)
+
+
 @pytest.mark.parametrize("engine", ["onednn", "numpy"])
 def test_sums_that_may_be_beyond_i32_wrap_around(engine, tmp_path):
     if engine == "onednn" and ENGINE is None:

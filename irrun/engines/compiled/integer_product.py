@@ -18,9 +18,6 @@ from irrun.records import NamedTuple, dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-MAX_TERMS = 1 << 16
-"""Of a sum: so many products of codes, less a zero point, fit into 32 bits."""
-
 PRODUCTS = 40e9
 """Products that one thread adds up in a second, about."""
 

@@ -8,9 +8,10 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compiled.code import LANES, LINE
-from irrun.engines.compiled.integer_product import CHUNKS, MAX_TERMS, Cut, Geometry, Product, Told, chunks_of, kept
+from irrun.engines.compiled.integer_product import CHUNKS, Cut, Geometry, Product, Told, chunks_of, kept
 from irrun.engines.compiled.integer_winograd_kernel import PAIR, POINTS, TILES, WinogradKind, address_of, transformed
 from irrun.engines.compiled.team import Team
+from irrun.engines.grid import MAX_TERMS
 from irrun.engines.memory import aligned
 from irrun.records import dataclass
 from irrun.spec.op import Array

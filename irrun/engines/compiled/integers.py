@@ -17,7 +17,7 @@ import numpy as np
 from irrun.engines.axes import lies_so
 from irrun.engines.compiled import integer_windows, integer_winograd
 from irrun.engines.compiled.code import LANES
-from irrun.engines.compiled.integer_product import MAX_TERMS, NONE, Geometry, Product, keeps
+from irrun.engines.compiled.integer_product import NONE, Geometry, Product, keeps
 from irrun.engines.compiled.integer_windows import Windows
 from irrun.engines.compiled.integer_winograd import Winograd
 from irrun.engines.compiled.requantization import layout_of, requantization
@@ -88,8 +88,7 @@ def _compiled(
     last: bool,
 ) -> Compiled | None:
     down, along = geometry.axes
-    taps = down.kernel * along.kernel
-    if taps > MAX_TAPS if geometry.single else filters[0].size > MAX_TERMS:
+    if geometry.single and down.kernel * along.kernel > MAX_TAPS:
         return None
     height = down.windows * along.windows
     ending = requantization(work, factors, geometry.images, height, last=last)

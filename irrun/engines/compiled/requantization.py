@@ -21,11 +21,10 @@ from irrun.engines.compiled.stages import (
     Rounded,
     Stage,
     is_finite,
-    is_held,
     magnitude,
     simplified,
 )
-from irrun.engines.grid import Coding, numbers_along, rounding_of
+from irrun.engines.grid import Coding, is_held, numbers_along, rounding_of
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.work import Operand, Post, Work
 from irrun.records import dataclass

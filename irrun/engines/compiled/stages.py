@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.engines.compiled.posts import KernelOperand, KernelPost
+from irrun.engines.grid import is_held
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -59,11 +60,6 @@ class Posted:
 
 
 Stage = Affine | Limits | Rounded | AddedCodes | Posted
-
-
-def is_held(values: Array) -> bool:
-    """Whether numbers are none that are infinite in f32, or NaN."""
-    return bool((np.abs(values) <= LARGEST).all())
 
 
 def is_finite(stages: Sequence[Stage]) -> bool:

@@ -15,7 +15,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import INTEGER, Grid, factors_of, multiplies_codes
+from irrun.engines.grid import INTEGER, Grid, factors_of, is_held, multiplies_codes
 from irrun.engines.memory import Arranged
 from irrun.engines.onednn.convolution import DIRECT, geometry_of
 from irrun.engines.onednn.library import (
@@ -38,6 +38,10 @@ from irrun.engines.onednn.tensors import channels_last, compiled, layout_of, pac
 from irrun.engines.windows import axes_of
 from irrun.engines.work import Compiled, Operand, Work
 from irrun.spec.op import Array
+
+UNPADDED = "x64:gemm"
+"""How the way is called that sometimes takes nothing off for the zero point where there is padding. It is the one for
+groups of few channels along three axes."""
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -66,6 +70,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         return None
     shape, grouped = weights.shape, "Group" in work.name
     factors, kernel = factors_of(weights, grid, grouped=grouped), shape[3:] if grouped else shape[2:]
+    if not is_held(factors):
+        return None
     if grouped and shape[0] == 1:
         shape = shape[1:]
     result, type = work.outputs[0].shape, work.outputs[0].type
@@ -78,8 +84,10 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     grouped = len(shape) > len(result)
     zeros, inputs = _zeros(work, grid)
     sums, axes = Sums(factors, zeros, bias_values(work, added)), axes_of(work.attrs, data.shape[2:], kernel, result[2:])
-    if zeros[SRC] and not any(axis.begin or axis.reached for axis in axes):
-        sums = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))
+    padded = any(axis.begin or axis.reached for axis in axes)
+    if zeros[SRC] and not padded:
+        centered = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))
+        sums = centered if centered.is_held else sums
     sums, posts = sums.with_posts(posts)
     shift = None if sums.bias is None else library.dense((result[1],))
     primitive = library.primitive(
@@ -91,7 +99,7 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         small=prod(result) * prod(shape) < FEW_CODES * result[1],
         quantities=sums.masks(3 if grouped else 1),
     )
-    if primitive is None:
+    if primitive is None or (padded and sums.zeros[SRC] != 0 and primitive.implementation.startswith(UNPADDED)):
         return None
     laid = library.strided(shape, dense_strides(shape, 1), "i8")
     assert laid is not None
@@ -130,7 +138,7 @@ def product(library: Library, work: Work) -> Compiled | None:
     else:
         return None
     own = replace(work, inputs=[left, right, *work.inputs[2:]])
-    found = product_of(library, own, sums)
+    found = product_of(library, own, sums) if sums.is_held else None
     if found is None or found.sums is None:
         return None
     constants = {**_bias(found.sums, found.columns), **found.constants}

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from irrun.engines.grid import is_held
 from irrun.engines.onednn.library import POST, SCALES, SRC, SRC_1, WEIGHTS, ZERO_POINTS
 from irrun.engines.onednn.posts import ADD, LINEAR, MUL, RECTIFY, Chain
 from irrun.records import NamedTuple
@@ -29,15 +30,22 @@ class Sums(NamedTuple):
         for number, (kind, algorithm, *rest) in enumerate(chain.posts, 1):
             constant = chain.constants.get(number * POST + SRC_1)
             if kind == "eltwise" and algorithm == LINEAR:
-                sums = sums._linear(np.asarray(rest[0]), np.asarray(rest[1]))
+                changed = sums._linear(np.asarray(rest[0]), np.asarray(rest[1]))
             elif kind == "binary" and constant is not None and algorithm == MUL:
-                sums = sums._linear(constant().astype(np.float64).reshape(-1), np.asarray(0.0))
+                changed = sums._linear(constant().astype(np.float64).reshape(-1), np.asarray(0.0))
             elif kind == "binary" and constant is not None and algorithm == ADD:
-                sums = sums._linear(np.asarray(1.0), constant().astype(np.float64).reshape(-1))
+                changed = sums._linear(np.asarray(1.0), constant().astype(np.float64).reshape(-1))
             else:
                 break
-            taken = number
+            if not changed.is_held:
+                break
+            sums, taken = changed, number
         return sums, _without(chain, set(range(taken)))
+
+    @property
+    def is_held(self) -> bool:
+        """Whether f32 holds factors and bias."""
+        return is_held(self.factors) and (self.bias is None or is_held(self.bias))
 
     def centered(self, totals: Array) -> Sums:
         """The same with the zero point of the data in the bias, for which there are faster kernels.
@@ -81,8 +89,10 @@ def _merged(chain: Chain) -> Chain:
             posts[number], posts[follower] = posts[follower], posts[number]
         elif posts[follower][:2] == ("eltwise", LINEAR):
             factor, more = posts[follower][2:]
-            posts[follower] = ("eltwise", LINEAR, scale * factor, shift * factor + more)
-            gone.add(number)
+            joined = scale * factor, shift * factor + more
+            if is_held(np.array(joined)):
+                posts[follower] = ("eltwise", LINEAR, *joined)
+                gone.add(number)
     return _without(replace(chain, posts=posts), gone)
 
 

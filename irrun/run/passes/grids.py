@@ -9,7 +9,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Coding, Grid, is_on_a_level
+from irrun.engines.grid import FARTHEST, Coding, Grid, is_on_a_level
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
 from irrun.spec.traits import (
@@ -87,6 +87,7 @@ class Grids:
                 waiting += kept_by(maker, number, self._program)
         return found
 
+    @np.errstate(all="ignore")
     def limits(self, instruction: Instruction) -> list[Array] | None:
         """The four limits of a quantization, f32, where they are constant and go along axis 1 at most."""
         trait = instruction.op.trait(Quantizing)
@@ -144,6 +145,7 @@ def levels_of(instruction: Instruction) -> int:
     return int(instruction.attrs[trait.levels])
 
 
+@np.errstate(all="ignore")
 def coding_between(
     limits: list[Array], levels: int, *, nonnegative: bool = False, signed: bool = False
 ) -> Coding | None:
@@ -155,7 +157,11 @@ def coding_between(
     span = last.astype(np.float64) - first
     if levels > LEVELS or not (np.all(low < high) and np.all(span > 0) and np.isfinite(span).all()):
         return None
-    if not np.all(levels - 1 <= (high.astype(np.float64) - low) * LARGEST):
+    least = low.astype(np.float64)
+    width = high - least
+    if not (np.isfinite(width).all() and np.all(levels - 1 <= width * LARGEST)):
+        return None
+    if not np.all(np.abs(least) * (levels - 1) <= width * FARTHEST):
         return None
     scale = span / (levels - 1)
     place = -first / scale  # of zero among the levels
@@ -202,6 +208,7 @@ def integer_weights(weights: CompressedWeights, reader: Instruction) -> Compress
     return replace(weights, type="i8", codes=codes, scale=scale, zero=None)
 
 
+@np.errstate(all="ignore")
 def quantized_weights(array: Array, limits: list[Array], levels: int) -> CompressedWeights | None:
     """What a quantization makes of constant weights; `limits` broadcast to these."""
     low, high, first, last = (np.asarray(limit, np.float32) for limit in limits)

@@ -21,10 +21,8 @@ from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
 
 CODES = ("u8", "i8")
 
-LARGEST, LARGEST_MIXED = 255, 383
-"""Whole numbers that are codes less a zero point are not beyond, in either direction: one of the same type, or of the
-other one."""
-
+LARGEST = 255
+"""Whole numbers that are codes less a zero point of the same type are not beyond, in either direction."""
 
 _ZERO = np.zeros((), np.int32)
 
@@ -95,10 +93,10 @@ class _Rewriting:
                 return None
         if data is None or not self._converts(data):
             return None
-        mixed = zero is not None and self._type(zero.inputs[0]) != self._type(data.inputs[0])
-        reach = LARGEST_MIXED if mixed else LARGEST
+        if zero is not None and self._type(zero.inputs[0]) != self._type(data.inputs[0]):
+            return None
         largest = max(-int(weights.min()), int(weights.max()))
-        if largest > LARGEST or _terms(multiplied, weights) * reach * largest >= 2**31:
+        if largest > LARGEST or _terms(multiplied, weights) * LARGEST * largest >= 2**31:
             return None
         return _Found(multiplied, converted, data, difference, zero, weights)
 
