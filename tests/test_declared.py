@@ -188,7 +188,16 @@ def test_outputs_of_one_layer_that_are_of_other_types(tmp_path):
     assert mended(path, content, unsafe=True).content == sound
 
 
-NARROW = [("?,2", "?,2"), ("?,2", "..."), ("1..8,2", "0..8,?"), ("?,2", "1,2"), ("1..9,2", "1..8,2"), ("?,2", "0..8,2")]
+NARROW = [
+    ("?,2", "?,2"),
+    ("?,2", "..."),
+    ("1..8,2", "0..8,?"),
+    ("?,2", "1,2"),
+    ("1..9,2", "1..8,2"),
+    ("?,2", "0..8,2"),
+    ("...", "?,2"),
+    ("...", "..."),
+]
 
 
 @pytest.mark.parametrize(("given", "declared"), NARROW)

@@ -635,6 +635,34 @@ def test_an_output_port_that_was_deleted_is_told_once(tmp_path):
     assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E206"]
 
 
+def test_an_output_port_that_several_edges_name_and_that_is_not_there_is_told_once():
+    lost = changed(SOUND, ('<output><port id="0"', '<output><port id="7"'))
+    assert lost.count('from-layer="0"') == 2
+    (found,) = irrun.validate(lost.encode()).errors
+    assert (found.code, found.message) == ("E206", "layer 0 `x` (Parameter) has no output port 0")
+    assert [note.message for note in found.notes] == ["this edge names it, too"]
+
+
+def stored(folder, version, layer=None, edge=None):
+    """What is wrong with a variable that a sum is stored in, where a layer or an edge is left out."""
+    net = Model()
+    state = {"variable_id": "v"} | ({"variable_type": "f32", "variable_shape": "2"} if version == "opset6" else {})
+    (read,) = net.layer("ReadValue", [net.parameter("x", "f32", (2,))], [("f32", (2,))], version, **state)
+    (summed,) = net.layer("Abs", [read], [("f32", (2,))])
+    net.layer("Assign", [summed], [("f32", (2,))], version, variable_id="v")
+    net.result(read)
+    for items, number in ((net.layers, layer), (net.edges, edge)):
+        if number is not None:
+            del items[number]
+    return [found.code for found in irrun.validate(net.save(folder)).errors]
+
+
+def test_what_a_lost_layer_or_edge_leaves_of_a_variable_is_not_reported(tmp_path):
+    assert stored(tmp_path, "opset6") == stored(tmp_path, "opset3") == []
+    assert stored(tmp_path, "opset6", layer=4) == ["E205"]
+    assert stored(tmp_path, "opset3", edge=1) == ["E208"]
+
+
 def reduced(folder, old, new):
     """The errors and warnings of a sum over rows that a scaling follows, with one edge that is written otherwise."""
     net = Model()

@@ -87,11 +87,11 @@ def _may_have_a_sink(graph: Graph, connected: bool) -> bool:
     known = registry()
     ends = [layer for layer in graph.layers if layer.input_ports and not layer.outputs]
     return any(layer.type and not known.versions(layer.type) for layer in ends) or (
-        not connected and _lacks_layers(graph)
+        not connected and lacks_layers(graph)
     )
 
 
-def _lacks_layers(graph: Graph) -> bool:
+def lacks_layers(graph: Graph) -> bool:
     """Whether edges name layers that are not there, which is reported."""
     ids, edges = {layer.id for layer in graph.layers}, graph.element.find("edges")
     ends = [
@@ -242,7 +242,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             message = f"variable `{name}` is stored twice"
             help = "store it once; which of the two counts depends on the order in which they happen to run"
             _at_variable("W912", message, layer, findings, help, notes)
-        if name not in read and not _lacks_layers(graph):
+        if name not in read and not lacks_layers(graph):
             close = close_matches(name, read)
             help = (
                 f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
@@ -252,7 +252,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
     twice = any(len(layers) > 1 for layers in stored.values())
     if not stored.keys() - read.keys() and not twice:  # a misspelt one would be reported twice
         alone = read.keys() - stored.keys()
-        for name in alone if alone and not _lacks_layers(graph) else ():
+        for name in alone if alone and not lacks_layers(graph) else ():
             help = "add an Assign of that variable_id; without one the layer always gives its initial value"
             _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
 
