@@ -82,7 +82,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 silent.append((node, port, tensor, f"output {value.index}"))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
-    yield from half
+    yield from {each.span: each for each in half}.values()  # several edges may begin at one output
     if odd:
         yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):

@@ -91,7 +91,7 @@ class Inference:
     `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
     edges, each with the value that it is to begin at, if it is these.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
-    `betrayed` are outputs that are not as declared, and the first error of what would be none if they were.
+    `betrayed` are outputs that are not as declared, and the errors of what would be none if they were.
     `ops` are those of types and versions of which there is nothing to report.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
     """
@@ -110,7 +110,7 @@ class Inference:
         self.depth = self.repeated = self.symbolic = self.looked_at = 0
         self.exact = Spent()
         self.refuted: dict[Layer, Diagnostic] = {}
-        self.betrayed: dict[Value, Diagnostic] = {}
+        self.betrayed: dict[Value, list[Diagnostic]] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.narrowed: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
@@ -260,7 +260,7 @@ def _refused(
             return None
         inference.report(found)
         if cause is not None and layer.graph.owner is None:
-            inference.betrayed.setdefault(cause, found)
+            inference.betrayed.setdefault(cause, []).append(found)
         return None
     if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
         inference.report(as_refused(found, op, layer))

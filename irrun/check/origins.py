@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _MAX_BACK = 1000
 """Layers that are gone back through to where it begins."""
 
+_MOST_NOTED = 8
+"""Further errors of one cause that a diagnostic has a note for."""
+
 _DECLARED = ("W931", "W932")
 
 
@@ -86,19 +89,21 @@ def told_at_causes(
     """What inference has found and what ports declare wrongly; an error that follows from the latter is told there."""
     merged: dict[int, Diagnostic] = {}
     told: set[int] = set()
-    for value, error in inference.betrayed.items():
+    for value, betrayed in inference.betrayed.items():
         said = [each for each in declared if each.code in _DECLARED and each.span == value.port.element.span]
-        errors = [each for each in found if each is error]
+        errors = [each for each in found if any(each is error for error in betrayed)]
         if said and errors and id(said[0]) not in merged and said[0].span not in inference.rewired:
-            merged[id(said[0])] = _as_error(said[0], error)
+            merged[id(said[0])] = _as_error(said[0], errors)
             told |= {id(each) for each in (*said[1:], *errors)}
     for each in (*found, *declared):
         if id(each) not in told:
             yield merged.get(id(each), each)
 
 
-def _as_error(said: Diagnostic, error: Diagnostic) -> Diagnostic:
+def _as_error(said: Diagnostic, errors: Sequence[Diagnostic]) -> Diagnostic:
+    error, *others = errors
     message = f"{said.message}, with which layer {error.layer} cannot be computed"
-    notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes)
+    rest = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
+    notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes, *rest)
     help = "were it as declared, that layer could be computed: an attribute of this one, or what it reads, may be wrong"
     return replace(said, code="E310", message=message, help=help, notes=notes)

@@ -133,7 +133,7 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
         if back:
             body.back_edges.append(back)
             fed_back.add(back.parameter)
-            if complete and back.parameter not in fed:
+            if complete and whole and back.parameter not in fed:
                 _report_no_start(back, layer, findings)
             elif back.parameter in sliced:
                 _warn_of_sliced(back, sliced[back.parameter], layer, findings)

@@ -68,6 +68,7 @@ class _Sorting:
 def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> None:
     """Report what is wrong with the graph; unreachable layers only where all are `connected` as they should be."""
     cyclic = not _in_order(graph) and _report_cycles(graph, findings)
+    graph.unsure |= cyclic
     _warn_of_names(graph, findings)
     _check_variables(graph, findings)
     if not graph.sinks and _may_have_a_sink(graph, connected):  # which is reported
@@ -86,9 +87,7 @@ def _may_have_a_sink(graph: Graph, connected: bool) -> bool:
     """Whether what ends the graph may be a layer of no known type, or one that edges name and that is not there."""
     known = registry()
     ends = [layer for layer in graph.layers if layer.input_ports and not layer.outputs]
-    return any(layer.type and not known.versions(layer.type) for layer in ends) or (
-        not connected and lacks_layers(graph)
-    )
+    return any(not known.versions(layer.type) for layer in ends) or (not connected and lacks_layers(graph))
 
 
 def lacks_layers(graph: Graph) -> bool:
