@@ -8,6 +8,7 @@ import openvino as ov
 import pytest
 from command_line import irrun as command
 from ir_builder import Model
+from openvino import opset13
 
 import irrun
 from irrun.check.fixes.application import mended
@@ -346,6 +347,14 @@ def test_layers_that_cannot_be_computed_for_one_reason_are_told_once(tmp_path):
     (found,) = irrun.validate(path).diagnostics
     assert (found.code, found.layer.type) == ("E310", "Parameter")
     assert [note.message for note in found.notes if note.message.startswith("nor can layer ")]
+
+
+def test_openvino_writes_no_sizes_where_an_input_has_an_unknown_rank(tmp_path):
+    x, scale = opset13.parameter([12], ov.Type.f32), opset13.parameter(ov.PartialShape.dynamic(), ov.Type.f32)
+    path = tmp_path / "model.xml"
+    ov.serialize(ov.Model([opset13.fake_convert(x, scale)], [x, scale]), path)
+    assert path.read_text().count("<dim>") == 2
+    assert not irrun.validate(path).diagnostics
 
 
 def test_sizes_that_two_edges_leave_open_are_told_once(tmp_path):

@@ -8,6 +8,7 @@ import openvino as ov
 import pytest
 from conformance.harness import Case, Const, model_of
 from conformance.test_infrastructure import rows, sliced_loop
+from defects import bases
 from openvino import opset1
 from openvino.op import loop
 from test_fixes import looped
@@ -241,3 +242,43 @@ def test_a_back_edge_to_a_parameter_that_declares_another_shape(tmp_path):
     path.write_text(text[:edge] + text[edge:].replace(id, other, 1))
     (found,) = irrun.validate(path).diagnostics
     assert (found.code, found.message[:35]) == ("W940", "the first iteration gets [3, 3] as ")
+
+
+ONE_CAUSE = [
+    ("branch", '<input external_port_id="1"', '<input external_port_id="0"', "E401", '<input external_port_id="0"'),
+    ("branch", 'shape="2,3"', 'shape="2,103"', "W931", '<port id="0" precision="FP32">'),
+    ("branch", 'shape="" element_type="boolean"', 'shape="2,3" element_type="boolean"', "E310", '<port id="0" prec'),
+    (
+        "loop",
+        'shape="1,4" element_type="f32"',
+        'shape="1,4" element_type="f64"',
+        "E310",
+        '<port id="0" precision="FP32"',
+    ),
+    ("loop", 'shape="1,4" element_type="f32"', 'shape="" element_type="f32"', "E310", '<port id="0" precision="FP32"'),
+    ("loop", '<port id="5" precision="FP32"', '<port id="FP16" precision="FP32"', "E202", 'id="FP16"'),
+    ("loop", '<output external_port_id="5"', '<output external_port_id="10"', "W910", 'external_port_id="10"'),
+    ("iterator", 'element_type="f32"', 'element_type="f64"', "E310", '<port id="0" precision="FP32"'),
+    ("iterator", 'shape="2,1,4" element_type="f32"', 'shape="9,1,4" element_type="f32"', "E310", '<port id="0" prec'),
+    (
+        "state",
+        'variable_id="last" variable_type="f32" variable_shape="2,3"',
+        'variable_id="last" variable_type="f32" variable_shape="2,0"',
+        "E310",
+        '<port id="0" precision="FP32"',
+    ),
+    ("state", 'type="Assign"', 'type="Assignx"', "E301", 'type="Assignx"'),
+    ("state", 'name="last" type="ReadValue"', 'name="last" type="Read"', "E301", 'type="Read"'),
+]
+
+
+@pytest.mark.parametrize(("base", "old", "new", "code", "at"), ONE_CAUSE)
+def test_what_follows_from_one_cause_through_a_body_or_a_variable_is_told_there(base, old, new, code, at):
+    model = getattr(bases, base)()
+    assert old in model.text
+    text = model.text.replace(old, new, 1)
+    found = irrun.validate(text.encode(), model.weights)
+    (told,) = [*found.errors, *found.warnings]
+    assert told.code == code
+    line = text.split("\n")[told.line - 1]
+    assert line[told.column - 1 :].startswith(at) or at in line

@@ -45,28 +45,38 @@ def fits(port: Port, tensor: Tensor) -> bool:
     return typed and not (port.dims and contradicts(port.dims, tensor))
 
 
+def _as_told(port: Port, tensor: Tensor) -> bool:
+    """Whether a tensor may be as a port declares that, in a file whose ports say sizes, has none only for a scalar."""
+    return fits(port, tensor) and not _is_scalar(port, tensor)
+
+
+def _is_scalar(port: Port, tensor: Tensor) -> bool:
+    """Whether a port says that a tensor is a scalar, if the file says sizes, which is none."""
+    return bool(port.precision and tensor.shape and tensor.static) and not port.element.children and not port.dims
+
+
 def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
     """The output of a layer before but for which this one would break no rule: it is not as its port declares."""
-    misdeclared = _misdeclared(layer, inference)
-    if not misdeclared or layer.bodies or _outputs(op, layer, attrs, inference) is None:
+    wrong = misdeclared(layer, inference)
+    if not wrong or _outputs(op, layer, attrs, inference) is None:
         return None
-    value = misdeclared[0]
+    value = wrong[0]
     for _ in range(_MAX_BACK):
         node = inference.nodes[value.layer]
-        before = _misdeclared(node.layer, inference)
+        before = misdeclared(node.layer, inference)
         outputs = _outputs(node.op, node.layer, node.attrs, inference) if before and not node.layer.bodies else None
-        if outputs is None or value.index >= len(outputs) or not fits(value.port, outputs[value.index]):
+        if outputs is None or value.index >= len(outputs) or not _as_told(value.port, outputs[value.index]):
             return value
         value = before[0]
     return None
 
 
-def _misdeclared(layer: Layer, inference: Inference) -> list[Value]:
+def misdeclared(layer: Layer, inference: Inference) -> list[Value]:
     """What a layer reads that is not as the ports declare which give it."""
     return [
         value
         for value in layer.inputs
-        if value is not None and value.layer in inference.nodes and not fits(value.port, inference.tensor(value))
+        if value is not None and value.layer in inference.nodes and not _as_told(value.port, inference.tensor(value))
     ]
 
 
@@ -75,8 +85,14 @@ def _outputs(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
     inputs = []
     for value in layer.inputs:
         known = inference.tensor(value)
+        if value is not None and _is_scalar(value.port, known):
+            known = Tensor(known.type, ())
         inputs.append(known if value is None or fits(value.port, known) else as_declared(known, value.port))
     try:
+        if layer.bodies:
+            from irrun.check.infer import outputs_alone  # which asks this module
+
+            return outputs_alone(op, layer, inputs, attrs, inference.weights)
         return op.infer(inputs, attrs).outputs
     except Exception as error:  # a rule is broken, or fails itself
         hand_on(error)

@@ -106,7 +106,8 @@ def _twice(node: InferredLayer, first: InferredLayer, name: str) -> Iterator[Dia
 
 def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: Inference) -> Iterator[Diagnostic]:
     given, declared = inference.tensor(node.layer.inputs[0]), reader.outputs[0]
-    if _fits(declared, given):
+    causes = {node.layer.inputs[0], *reader.layer.outputs} & inference.betrayed.keys()  # of which it is told
+    if _fits(declared, given) or causes:
         return
     notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
     message = f"what is stored is {_text(given)}, but variable `{name}` is {_text(declared)}"
