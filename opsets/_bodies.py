@@ -143,7 +143,8 @@ def _checked_count(node: Node, port: BodyInput, size: Size) -> Size:
     )
     if (length == 0) is not True:
         node.require("C4", rest == 0, f"{message} at stride {port.stride} do not fill", place=(port, "part_size"))
-    return count_slices(port, size)
+    count = count_slices(port, size)
+    return count.within(0) if isinstance(count, Dim) else count
 
 
 def count_slices(port: BodyInput, size: Size) -> Size:

@@ -27,6 +27,7 @@ from irrun.spec import (
     broadcast_shapes,
     choice,
     incompatible,
+    meet,
     quiet,
     shape_text,
 )
@@ -205,10 +206,10 @@ def broadcast_result(a: Shape, b: Shape, mode: str, axis: int) -> Shape | None:
         padded = _aligned_shape(len(a), b, axis)
         if padded is None or any((y == 1) is False and (x == y) is False for x, y in zip(a, padded, strict=True)):
             return None
-        return tuple(y if (y == 1) is False and isinstance(y, int) else x for x, y in zip(a, padded, strict=True))
+        return tuple(meet(x, y) if (y == 1) is False else x for x, y in zip(a, padded, strict=True))
     if incompatible(a, b):
         return None
-    return tuple(x if isinstance(x, int) else y for x, y in zip(a, b, strict=True))
+    return tuple(map(meet, a, b))
 
 
 def aligned(a: Array, b: Array, mode: str, axis: int) -> Array:

@@ -31,6 +31,7 @@ from irrun.spec import (
     Undecided,
     broadcast,
     broadcast_shapes,
+    meet,
     op,
     product,
     shape_text,
@@ -275,6 +276,7 @@ def _(node: Node) -> Shapes:
                 f"`{label}` is both {first} and {size} in `inputs[{number}]`",
                 about=[("inputs", number)],
             )
+            own[label] = meet(first, size)
         for label, size in own.items():
             both = broadcast(sizes.get(label, 1), size)
             if both is None:

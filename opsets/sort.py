@@ -34,6 +34,7 @@ from irrun.spec import (
     Size,
     choice,
     every,
+    meet,
     numpy_dtype,
     op,
     shape_text,
@@ -270,14 +271,15 @@ def _insertion(row: Array, values: Array, right: bool) -> Array:
 
 
 @search_sorted.shapes
-def _(node: Node) -> None:
+def _(node: Node) -> Shapes:
     rows, values = node.shape("sorted"), node.shape("values")
     if len(rows) == 1:
-        return
+        return {}
     fits = len(rows) == len(values) and every(a == b for a, b in zip(rows[:-1], values[:-1], strict=True))
     node.require(
         "C1", fits, f"`sorted` is {shape_text(rows)} and `values` is {shape_text(values)}", "sorted", about=["values"]
     )
+    return {"values": (*map(meet, values[:-1], rows[:-1]), values[-1])}
 
 
 NMS_INPUTS = (

@@ -8,6 +8,7 @@ import openvino as ov
 import pytest
 from command_line import irrun as command
 from ir_builder import Model
+from openvino import opset13
 
 import irrun
 from irrun.check.fixes.application import mended
@@ -188,7 +189,16 @@ def test_outputs_of_one_layer_that_are_of_other_types(tmp_path):
     assert mended(path, content, unsafe=True).content == sound
 
 
-NARROW = [("?,2", "?,2"), ("?,2", "..."), ("1..8,2", "0..8,?"), ("?,2", "1,2"), ("1..9,2", "1..8,2"), ("?,2", "0..8,2")]
+NARROW = [
+    ("?,2", "?,2"),
+    ("?,2", "..."),
+    ("1..8,2", "0..8,?"),
+    ("?,2", "1,2"),
+    ("1..9,2", "1..8,2"),
+    ("?,2", "0..8,2"),
+    ("...", "?,2"),
+    ("...", "..."),
+]
 
 
 @pytest.mark.parametrize(("given", "declared"), NARROW)
@@ -278,6 +288,84 @@ def test_a_value_that_was_taken_is_not_advised_where_the_port_disproves_it(old, 
     assert [each.code for each in found] == ["W950"]
     assert (found[0].help == says) is (says is not None)
     assert ("does not give what the output port declares" in found[0].message) is (says is not None)
+
+
+def test_attributes_that_are_missing_are_told_together(tmp_path):
+    pads, rest = (
+        'pads_begin="1, 1" pads_end="1, 1" ',
+        'strides="1, 1" dilations="1, 1" pads_begin="1, 1" pads_end="1, 1" ',
+    )
+    (found,) = irrun.validate(sample(tmp_path, pads, "")).warnings
+    assert found.code == "W950"
+    assert "lacks its required attributes `pads_begin` and `pads_end`; OpenVINO takes `0,0` and `0,0`" in found.message
+    (found,) = irrun.validate(sample(tmp_path, rest, "")).warnings
+    assert found.code == "W950"
+    pool = 'strides="2, 2" pads_begin="0, 0" pads_end="0, 0" kernel="2, 2"'
+    (found,) = irrun.validate(sample(tmp_path, pool, "")).errors
+    assert found.code == "E306"
+    assert found.message.endswith("lacks its required attributes `strides`, `pads_begin`, `pads_end` and `kernel`")
+
+
+def sized(folder, attributes, reader="Convert"):
+    """The shape of an input in a type that the port declares, and what reads it."""
+    m = Model()
+    (shape,) = m.layer("ShapeOf", [m.parameter("x", "f32", (2, 3))], [("i32", (2,))], "opset3", **attributes)
+    values = [shape, m.constant(np.zeros(2, np.int32))] if reader == "Add" else [shape]
+    named = {"destination_type": "f32"} if reader == "Convert" else {}
+    (result,) = m.layer(reader, values, [("i32" if reader == "Add" else "f32", (2,))], **named)
+    m.result(result)
+    return m.save(folder)
+
+
+def test_a_default_that_the_port_disproves_is_told_once_and_not_written(tmp_path):
+    sound = sized(tmp_path, {"output_type": "i32"}).read_bytes()
+    path = sized(tmp_path, {"output_type": "i32"})
+    path.write_bytes(sound.replace(b'output_type="i32"', b""))
+    (found,) = irrun.validate(path).diagnostics
+    assert found.code == "W955"
+    assert found.help == 'write output_type="i32", with which the output is as declared'
+    assert b'output_type="i32"' in mended(path, path.read_bytes()).content
+
+
+def test_an_attribute_that_is_missing_is_told_with_the_layer_that_cannot_be_computed_for_it(tmp_path):
+    path = sized(tmp_path, {"output_type": "i32"}, "Add")
+    path.write_bytes(path.read_bytes().replace(b'output_type="i32"', b""))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.layer.type) == ("E310", "ShapeOf")
+    assert found.help == 'write output_type="i32", with which the output is as declared'
+    assert found.notes[0].message.startswith("OpenVINO does not take ShapeOf-3 without `output_type`")
+
+
+def test_layers_that_cannot_be_computed_for_one_reason_are_told_once(tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", (2, 3))
+    for _ in range(2):
+        (y,) = m.layer("Add", [x, m.constant(np.zeros((2, 3), np.float32))], [("f32", (2, 3))])
+        m.result(y)
+    path = m.save(tmp_path)
+    path.write_text(path.read_text().replace('shape="2,3" element_type="f32"', 'shape="2,4" element_type="f32"', 1))
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.layer.type) == ("E310", "Parameter")
+    assert [note.message for note in found.notes if note.message.startswith("nor can layer ")]
+
+
+def test_openvino_writes_no_sizes_where_an_input_has_an_unknown_rank(tmp_path):
+    x, scale = opset13.parameter([12], ov.Type.f32), opset13.parameter(ov.PartialShape.dynamic(), ov.Type.f32)
+    path = tmp_path / "model.xml"
+    ov.serialize(ov.Model([opset13.fake_convert(x, scale)], [x, scale]), path)
+    assert path.read_text().count("<dim>") == 2
+    assert not irrun.validate(path).diagnostics
+
+
+def test_sizes_that_two_edges_leave_open_are_told_once(tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", (2, 3))
+    for _ in range(2):
+        m.result(m.layer("Abs", [x], [("f32", (2, 3))])[0])
+    path = m.save(tmp_path)
+    path.write_text(path.read_text().replace("<dim>2</dim>", "<dim>-1</dim>", 1))
+    (found,) = irrun.validate(path).diagnostics
+    assert found.code == "W931"
 
 
 SAMPLE = Path(__file__).parents[1] / "samples" / "cnn" / "model.xml"

@@ -72,6 +72,8 @@ def test_bounds_come_through_arithmetic():
     assert repr(fresh(4) // 2) == "2.."
     assert repr(size % 4) == "0..3"
     assert repr(-size // 2) == "-4..-1"
+    assert repr((fresh(0, 6) - 3) // 1 + 1) == "-2..4"
+    assert repr((size - 9) // fresh(2, 3)) == "-4..-1"
 
 
 def test_a_size_between_two_multiples_is_none():

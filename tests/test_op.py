@@ -81,6 +81,15 @@ def test_an_unknown_rank_leaves_what_depends_on_it_unknown():
     assert not inferred.complete
 
 
+def test_the_only_rank_that_breaks_no_rule_is_that_of_the_input():
+    convolution = registry().find("Convolution", "opset1")
+    attrs = convolution.defaults | {"strides": (1,), "pads_begin": (0,), "pads_end": (0,), "dilations": (1,)}
+    (result,) = convolution.infer([Tensor("f32", None), Tensor("f32", (4, 2, 3))], attrs).outputs
+    assert (len(result.shape), result.shape[1]) == (3, 4)
+    other, same = (convolution.infer([Tensor("f32", None), Tensor("f32", (4, 2, 3))], attrs).outputs for _ in range(2))
+    assert (other[0].shape[0] == same[0].shape[0]) is not True
+
+
 def test_the_same_symbol_is_the_same_size():
     with pytest.raises(Violation, match="`count` is 3 in `weights`, but 4 in `ids`") as error:
         infer(Tensor("f32", (9,)), Tensor("i32", (4,)), Tensor("f32", (3,)))

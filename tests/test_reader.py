@@ -557,6 +557,7 @@ OF_ONE_CAUSE = [
         'name="sub" type="CONST"',
         "write `Const`, exactly so; OpenVINO refuses",
     ),
+    ("E301", SOUND, 'name="r" type="Result"', 'name="r" type=""', None),
     ("E206", SOUND, '<port id="1">', '<port id="5">', "its input ports are 0, 5"),
 ]
 
@@ -633,6 +634,50 @@ def test_an_output_port_that_was_deleted_is_told_once(tmp_path):
         net.result(part)
     net.layers[2] = net.layers[2].replace('<port id="4" precision="FP32"><dim>2</dim></port>', "")
     assert [found.code for found in irrun.validate(net.save(tmp_path)).diagnostics] == ["E206"]
+
+
+def test_a_parameter_that_is_mapped_twice_takes_the_value_of_another_one():
+    text = changed(
+        loop().text, ('external_port_id="2" internal_layer_id="1"', 'external_port_id="2" internal_layer_id="2"')
+    )
+    assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E214"]
+
+
+def test_what_a_body_gives_whose_layers_depend_on_each_other_is_not_judged():
+    one, other = 'from-layer="7" from-port="2" to-layer="10"', 'from-layer="5" from-port="1" to-layer="6"'
+    text = loop().text
+    swapped = one.replace(one[: one.index(" to")], other[: other.index(" to")])
+    text = changed(text, (one, swapped), (other, other.replace(other[: other.index(" to")], one[: one.index(" to")])))
+    (found,) = irrun.validate(text.encode(), loop().weights).errors
+    assert found.code == "E209"
+
+
+def test_an_output_port_that_several_edges_name_and_that_is_not_there_is_told_once():
+    lost = changed(SOUND, ('<output><port id="0"', '<output><port id="7"'))
+    assert lost.count('from-layer="0"') == 2
+    (found,) = irrun.validate(lost.encode()).errors
+    assert (found.code, found.message) == ("E206", "layer 0 `x` (Parameter) has no output port 0")
+    assert [note.message for note in found.notes] == ["this edge names it, too"]
+
+
+def stored(folder, version, layer=None, edge=None):
+    """What is wrong with a variable that a sum is stored in, where a layer or an edge is left out."""
+    net = Model()
+    state = {"variable_id": "v"} | ({"variable_type": "f32", "variable_shape": "2"} if version == "opset6" else {})
+    (read,) = net.layer("ReadValue", [net.parameter("x", "f32", (2,))], [("f32", (2,))], version, **state)
+    (summed,) = net.layer("Abs", [read], [("f32", (2,))])
+    net.layer("Assign", [summed], [("f32", (2,))], version, variable_id="v")
+    net.result(read)
+    for items, number in ((net.layers, layer), (net.edges, edge)):
+        if number is not None:
+            del items[number]
+    return [found.code for found in irrun.validate(net.save(folder)).errors]
+
+
+def test_what_a_lost_layer_or_edge_leaves_of_a_variable_is_not_reported(tmp_path):
+    assert stored(tmp_path, "opset6") == stored(tmp_path, "opset3") == []
+    assert stored(tmp_path, "opset6", layer=4) == ["E205"]
+    assert stored(tmp_path, "opset3", edge=1) == ["E208"]
 
 
 def reduced(folder, old, new):

@@ -9,51 +9,79 @@ from typing import Any
 from irrun.check.attributes import as_written
 from irrun.check.infer import Inference, InferredLayer
 from irrun.check.origins import fits
-from irrun.diagnostics import Diagnostic, Span
+from irrun.diagnostics import Diagnostic, Note, Span
 from irrun.interruption import hand_on
 from irrun.spec.attributes import BOOL, INT, INTS, Attr
+from irrun.spelling import listed
 
 _MOST = 8
 """The largest number that is tried in place of the one that was taken."""
 
-_TAKEN = "W950"
+_TAKEN = ("W950", "W955")
+_FOLLOWING = ("W931", "W932")
+"""What is told of an output that is not as declared."""
+
+_CAUSE = "E310"
 
 
 def against_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Diagnostic]:
     """What is found, with one diagnostic for such a value and the outputs that are not as declared for that reason."""
     found = [*found]
-    labels = {each.layer for each in found if each.code == _TAKEN}
+    labels = {each.layer for each in found if each.code in _TAKEN}
     nodes = {layer.label: node for layer, node in inference.nodes.items() if layer.label in labels} if labels else {}
     told: set[Span] = set()
     said = []
     for each in found:
-        node = nodes.get(each.layer) if each.code == _TAKEN and each.layer is not None else None
-        attr = None if node is None else _only_missing(node)
-        if node is not None and attr is not None and not _gives_declared(node, node.attrs, inference):
+        node = nodes.get(each.layer) if each.code in _TAKEN and each.layer is not None else None
+        attrs = [] if node is None else missing(node)
+        if node is not None and attrs and not _gives_declared(node, node.attrs, inference):
             told |= {value.port.element.span for value in node.layer.outputs}
-            said.append(_disproved(each, node, attr, inference))
+            said.append(_disproved(each, node, attrs, inference))
         else:
             said.append(each)
-    return [each for each in said if each.code != "W931" or each.span not in told]
+    taken = {each.layer: each for each in said if each.code in _TAKEN}
+    causes = {each.layer for each in said if each.code == _CAUSE and each.span in told}
+    return [
+        _with_reason(each, taken[each.layer]) if each.code == _CAUSE and each.span in told else each
+        for each in said
+        if not (each.code in _FOLLOWING and each.span in told) and not (each.code in _TAKEN and each.layer in causes)
+    ]
 
 
-def _only_missing(node: InferredLayer) -> Attr | None:
-    missing = [attr for attr in node.op.attrs if attr.assumed is not None and attr.name not in node.layer.attributes]
-    return missing[0] if len(missing) == 1 else None
+def _with_reason(cause: Diagnostic, taken: Diagnostic) -> Diagnostic:
+    """The error of an output that is not as declared, with the attributes that are missing for it."""
+    return replace(cause, help=taken.help, notes=(Note(taken.message, taken.span), *cause.notes))
 
 
-def _disproved(taken: Diagnostic, node: InferredLayer, attr: Attr, inference: Inference) -> Diagnostic:
-    """The warning of a value that was taken, with which the output is not as declared."""
+def missing(node: InferredLayer) -> list[Attr]:
+    """The attributes that the file lacks, and that OpenVINO takes values for or insists on."""
+    told = [attr for attr in node.op.attrs if attr.assumed is not None or attr.demanded]
+    return [attr for attr in told if attr.name not in node.layer.attributes]
+
+
+def _disproved(taken: Diagnostic, node: InferredLayer, attrs: list[Attr], inference: Inference) -> Diagnostic:
+    """The warning of values that were taken, with which the output is not as declared."""
+    right = as_port_declares(node, attrs, inference)
+    what = "and its default" if taken.code == "W955" else "which"
+    message = f"{taken.message}, {what} does not give what the output port declares"
+    names = listed([attr.name for attr in attrs])
+    help = f"the file may have had another value of {names}; the port was written by who knew it"
+    if right is not None:
+        help = f'write {attrs[0].name}="{right}", with which the output is as declared'
+    return replace(taken, message=message, help=help)
+
+
+def as_port_declares(node: InferredLayer, attrs: list[Attr], inference: Inference) -> str | None:
+    """The value of the only attribute that is missing with which alone the output is as declared."""
+    if len(attrs) != 1:
+        return None
+    (attr,) = attrs
     right = [
         value
         for value in _others(node, attr)
         if _is_allowed(attr, value) and _gives_declared(node, node.attrs | {attr.keyword: value}, inference)
     ]
-    message = f"{taken.message}, which does not give what the output port declares"
-    help = f"the file may have had another value of `{attr.name}`; the port was written by who knew it"
-    if len(right) == 1:
-        help = f'write {attr.name}="{as_written(right[0])}", with which the output is as declared'
-    return replace(taken, message=message, help=help)
+    return as_written(right[0]) if len(right) == 1 else None
 
 
 def _others(node: InferredLayer, attr: Attr) -> Iterator[Any]:

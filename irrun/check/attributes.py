@@ -174,15 +174,17 @@ def _is_read(attr: Attr, values: Mapping[str, Any]) -> bool:
 
 def _assume(
     op: Op, layer: Layer, values: dict[str, Any], missing: list[str], misplaced: dict[str, Element]
-) -> Iterator[Diagnostic]:
-    """Give missing attributes the values that OpenVINO assumes for them, where it does; they are missing no longer."""
-    for attr in op.attrs:
-        if attr.name in missing and attr.name not in misplaced and attr.assumed is not None:
-            assumed = _assumed(attr, layer)
-            if assumed is not None:
-                missing.remove(attr.name)
-                values[attr.keyword] = assumed
-                yield _taken(op, layer, attr, assumed)
+) -> list[Diagnostic]:
+    """Give missing attributes the values that OpenVINO assumes for them, where it does so for all; they are missing no
+    longer."""
+    absent = [attr for attr in op.attrs if attr.name in missing and attr.name not in misplaced]
+    assumed = {attr: _assumed(attr, layer) for attr in absent}
+    if not absent or None in assumed.values():
+        return []
+    for attr, value in assumed.items():
+        missing.remove(attr.name)
+        values[attr.keyword] = value
+    return [_taken(op, layer, {attr.name: as_written(value) for attr, value in assumed.items()})]
 
 
 def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[Diagnostic]) -> Diagnostic | None:
@@ -276,12 +278,12 @@ def _assumed(attr: Attr, layer: Layer) -> Any:
     return (attr.assumed.value,) * (rank - 2) if rank > 2 else None
 
 
-def _taken(op: Op, layer: Layer, attr: Attr, value: Any) -> Diagnostic:
-    """The warning of a required attribute for which OpenVINO takes a value of its own."""
-    text = as_written(value)
-    message = f"{_lacking(op, [attr.name])}; OpenVINO takes `{text}`, and so does irrun"
+def _taken(op: Op, layer: Layer, texts: Mapping[str, str]) -> Diagnostic:
+    """The warning of required attributes for which OpenVINO takes values of its own."""
+    message = f"{_lacking(op, [*texts])}; OpenVINO takes {listed([*texts.values()])}, and so does irrun"
     span = layer.data.span if layer.data else layer.span
-    return Diagnostic("W950", message, span, layer.label, f'write {attr.name}="{text}"; see {source_page(op)}')
+    given = " ".join(f'{name}="{text}"' for name, text in texts.items())
+    return Diagnostic("W950", message, span, layer.label, f"write {given}; see {source_page(op)}")
 
 
 def _insisted(op: Op, layer: Layer, attrs: Sequence[Attr]) -> Diagnostic:

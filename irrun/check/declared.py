@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irrun.check.doubts import followers
-from irrun.check.infer import Inference, InferredLayer
+from irrun.check.infer import Inference, InferredLayer, outputs_alone
 from irrun.check.origins import as_declared, contradicts
 from irrun.check.rewiring import Contradiction, said_of_inputs
 from irrun.diagnostics import Diagnostic, Note
@@ -64,7 +64,10 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
         other: list[tuple[Port, Tensor, Diagnostic]] = []
         for value, tensor in zip(layer.outputs, outputs, strict=False):
             port = value.port
-            if port.precision != tensor.type:
+            owner = layer.graph.owner
+            if owner and layer.type == "Parameter" and port.precision == node.attrs["element_type"] != tensor.type:
+                others[value] = owner  # whose entry is reported
+            elif port.precision != tensor.type and layer not in blamed:
                 code = "W932" if value.consumers or not value.index else "I902"
                 code = "I904" if _is_compressed_output(node, value) else code
                 for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
@@ -78,11 +81,11 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
-            elif tensor.shape and (tensor.static or not node.op.inputs) and node.attrs.get("shape", ()) is not None:
+            elif _is_sized(node, tensor, inference):
                 silent.append((node, port, tensor, f"output {value.index}"))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
-    yield from half
+    yield from {each.span: each for each in half}.values()  # several edges may begin at one output
     if odd:
         yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
@@ -90,6 +93,13 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             if not port.element.children and node.layer.graph not in mistaken:
                 message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
                 yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+
+
+def _is_sized(node: InferredLayer, tensor: Tensor, inference: Inference) -> bool:
+    """Whether OpenVINO writes the sizes of an output; not where that may have any rank to it, as an input has."""
+    known = all(inference.tensor(value).shape is not None for value in node.layer.inputs)
+    sized = bool(tensor.shape) and known and (tensor.static or not node.op.inputs)
+    return sized and node.attrs.get("shape", ()) is not None
 
 
 def _half_known(node: InferredLayer, port: Port, source: Value, known: Tensor, where: str) -> Iterator[Diagnostic]:
@@ -154,7 +164,7 @@ def _origin(
     for inputs that are; None if it begins at the output."""
     layer = node.layer
     changed = [source for source in layer.inputs if source is not None and source in others]
-    if not (changed or wanted) or layer.bodies:
+    if not (changed or wanted):
         return None
     inputs: list[Tensor | None] = []
     for index, source in enumerate(layer.inputs):
@@ -162,10 +172,14 @@ def _origin(
         known = None if source is None else inference.tensor(source)
         inputs.append(known if port is None or known is None else as_declared(known, port))
     try:
-        outputs = node.op.infer(inputs, node.attrs).outputs
+        outputs: Sequence[Tensor] | None
+        if layer.bodies:
+            outputs = outputs_alone(node.op, layer, inputs, node.attrs, inference.weights)
+        else:
+            outputs = node.op.infer(inputs, node.attrs).outputs
     except Violation:
         return None
-    if value.index >= len(outputs):
+    if outputs is None or value.index >= len(outputs):
         return None
     port, expected = value.port, outputs[value.index]
     follows = port.precision in (None, expected.type) and not (port.dims and contradicts(port.dims, expected))

@@ -37,6 +37,9 @@ from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Viola
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Branching
 
+MAX_NOTED = 8
+"""Layers of a body that cannot be computed for one reason for which a diagnostic has a note."""
+
 MAX_CONCERNED = 4
 """Inputs that a diagnostic has a note for."""
 
@@ -91,7 +94,7 @@ class Inference:
     `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
     edges, each with the value that it is to begin at, if it is these.
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
-    `betrayed` are outputs that are not as declared, and the first error of what would be none if they were.
+    `betrayed` are outputs that are not as declared, and the errors of what would be none if they were.
     `ops` are those of types and versions of which there is nothing to report.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
     """
@@ -110,7 +113,7 @@ class Inference:
         self.depth = self.repeated = self.symbolic = self.looked_at = 0
         self.exact = Spent()
         self.refuted: dict[Layer, Diagnostic] = {}
-        self.betrayed: dict[Value, Diagnostic] = {}
+        self.betrayed: dict[Value, list[Diagnostic]] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.narrowed: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
@@ -197,6 +200,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         op = op.folded.op if op.folded.when([source_of(value, inference) for value in layer.inputs]) else op
     inputs = [inference.tensor(value) for value in layer.inputs]
     bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()} if layer.bodies else {}
+    said = len(inference.diagnostics)
     try:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
@@ -217,8 +221,17 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     for each in inferred.tolerated:
         if not _of_missing(each.violation, op, layer):
             found = _tolerated(each, op, layer, inputs)
-            failure = None if "E401" in inference.ignore else _as_declared(each.violation, layer, inference)
-            inference.report(found if failure is None else _unreadable(found, failure))
+            body = None if "E401" in inference.ignore else _body_at_fault(each.violation, layer)
+            failure = None if body is None else read_alone(body.graph, inference.weights)
+            if failure is not None:
+                found = _unreadable(found, failure)
+            elif body is not None:
+                found = _failing(found, body.graph, said, inference)
+                if found.severity == "error":
+                    inference.blamed.add(layer)
+            inference.report(found)
+    if bodies and layer.graph.owner is None:
+        _told_outside(inference.diagnostics[said:], op, layer, attrs, inference)
     _count_outputs(layer, op, inferred, inference, suspect)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
@@ -260,7 +273,7 @@ def _refused(
             return None
         inference.report(found)
         if cause is not None and layer.graph.owner is None:
-            inference.betrayed.setdefault(cause, found)
+            inference.betrayed.setdefault(cause, []).append(found)
         return None
     if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
         inference.report(as_refused(found, op, layer))
@@ -373,11 +386,24 @@ def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor |
     return replace(error, code=found.code, help=f"{found.answer}; {error.help}")
 
 
-def _as_declared(violation: Violation, layer: Layer, inference: Inference) -> Diagnostic | None:
-    """What is wrong with the body that a tolerated violation is about where its Parameters are what they declare."""
+def _body_at_fault(violation: Violation, layer: Layer) -> LayerBody | None:
+    """The body whose Parameters a tolerated violation is about."""
     entry = None if violation.place is None else getattr(violation.place[0], "origin", None)
-    body = next((body for body in layer.bodies.values() if entry in body.inputs), None)
-    return None if body is None else read_alone(body.graph, inference.weights)
+    return next((body for body in layer.bodies.values() if entry in body.inputs), None)
+
+
+def _failing(found: Diagnostic, graph: Graph, said: int, inference: Inference) -> Diagnostic:
+    """A tolerated violation as an error, if a body cannot be computed with what it gets, as it could with what it
+    declares; of its layers, of which was `said` something from there on, that is not reported then."""
+    labels = {layer.label for layer in graph.layers}
+    since = inference.diagnostics[said:]
+    inside = [each for each in since if each.severity == "error" and each.layer in labels]
+    if not inside and ("E401", found.span, found.layer) not in inference.seen:  # of an earlier round
+        return found
+    inference.diagnostics[said:] = [each for each in since if each not in inside]
+    notes = [Note(f"with that, layer {each.layer} fails: {each.message}", each.span) for each in inside[:MAX_NOTED]]
+    help = "give the body what it declares; its layers cannot be computed with what it gets"
+    return replace(found, code="E401", help=help, notes=(*found.notes, *notes))
 
 
 def _unreadable(found: Diagnostic, failure: Diagnostic) -> Diagnostic:
@@ -392,6 +418,29 @@ def read_alone(graph: Graph, weights: Weights) -> Diagnostic | None:
     infer_graph(graph, scratch, {})
     told = (found for found in scratch.diagnostics if found.severity == "error")
     return next(told, None) or next(iter(scratch.refuted.values()), None)
+
+
+def outputs_alone(
+    op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], weights: Weights
+) -> Sequence[Tensor] | None:
+    """What a layer with bodies would give for other inputs; None where a layer of a body would break a rule.
+
+    Raises `Violation` where it breaks one itself.
+    """
+    scratch = Inference(weights)
+    outputs = op.infer(inputs, attrs, {name: body_of(body, scratch) for name, body in layer.bodies.items()}).outputs
+    failed = scratch.refuted or any(found.severity == "error" for found in scratch.diagnostics)
+    return None if failed else outputs
+
+
+def _told_outside(
+    said: Sequence[Diagnostic], op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference
+) -> None:
+    """Note the errors of layers in bodies that would be none if what the bodies get were as declared."""
+    errors = [found for found in said if found.severity == "error"]
+    cause = cause_of(op, layer, attrs, inference) if errors else None
+    if cause is not None:
+        inference.betrayed.setdefault(cause, []).extend(errors)
 
 
 def failing_alone(failure: Diagnostic) -> str:

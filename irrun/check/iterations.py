@@ -7,10 +7,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
-from irrun.check.origins import contradicts
+from irrun.check.origins import contradicts, misdeclared
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.bodies import OF_SLICES
-from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to
+from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value, leading_to
 from irrun.ir.xml import attribute_span
 from irrun.spec.body import Misfit, misfit
 from irrun.spec.dims import Shape, Size, incompatible, same_shapes
@@ -74,9 +74,29 @@ def _mistaken(
             if not _is_reported(slices[0]):
                 yield _of_slices(*slices, message, graph.owner)
             continue
-        yield _at_parameter(layer, message, failure)
+        if failure or _source(layer) not in misdeclared(graph.owner, inference):  # which is reported
+            yield _of_source(_at_parameter(layer, message, failure), layer, inference)
         if failure:
             return
+
+
+def _source(parameter: Layer) -> Value | None:
+    """What the layer gets that a Parameter of its body gets."""
+    owner = parameter.graph.owner
+    for body in owner.bodies.values() if owner is not None else ():
+        for entry in body.inputs:
+            if entry.internal is parameter and owner is not None and 0 <= entry.external < len(owner.inputs):
+                return owner.inputs[entry.external]
+    return None
+
+
+def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Diagnostic:
+    """What is wrong with what a Parameter gets; noted, if it is an error, where that is not as its port declares."""
+    source, owner = _source(parameter), parameter.graph.owner
+    outside = owner is not None and owner.graph.owner is None and source in misdeclared(owner, inference)
+    if source is not None and outside and found.severity == "error":
+        inference.betrayed.setdefault(source, []).append(found)
+    return found
 
 
 def _exchanged(layer: Layer, parameters: dict[Layer, tuple[Tensor, Tensor]]) -> Layer | None:
@@ -131,7 +151,7 @@ def _failing_slices(
         message = f"{_gets(declared, given)}: {found.message}"
         fails = Note(f"with that, layer {failure.layer} fails: {failure.message}", failure.span)
         error = _at_entry("E304", message, entry, found.attribute, owner, found.help)
-        yield replace(error, notes=(fails, *failure.notes))
+        yield _of_source(replace(error, notes=(fails, *failure.notes)), parameter, inference)
 
 
 def _misfitting(
@@ -366,7 +386,7 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             if not incompatible(declared, then.shape):
                 continue
             code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
-        yield Diagnostic(code, message, edge.element.span, layer.label, help)
+        yield _of_source(Diagnostic(code, message, edge.element.span, layer.label, help), edge.parameter, inference)
 
 
 def _rounds(node: InferredLayer, inference: Inference) -> Size | None:

@@ -19,6 +19,9 @@ if TYPE_CHECKING:
 _MAX_BACK = 1000
 """Layers that are gone back through to where it begins."""
 
+_MOST_NOTED = 8
+"""Further errors of one cause that a diagnostic has a note for."""
+
 _DECLARED = ("W931", "W932")
 
 
@@ -42,28 +45,38 @@ def fits(port: Port, tensor: Tensor) -> bool:
     return typed and not (port.dims and contradicts(port.dims, tensor))
 
 
+def _as_told(port: Port, tensor: Tensor) -> bool:
+    """Whether a tensor may be as a port declares that, in a file whose ports say sizes, has none only for a scalar."""
+    return fits(port, tensor) and not _is_scalar(port, tensor)
+
+
+def _is_scalar(port: Port, tensor: Tensor) -> bool:
+    """Whether a port says that a tensor is a scalar, if the file says sizes, which is none."""
+    return bool(port.precision and tensor.shape and tensor.static) and not port.element.children and not port.dims
+
+
 def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
     """The output of a layer before but for which this one would break no rule: it is not as its port declares."""
-    misdeclared = _misdeclared(layer, inference)
-    if not misdeclared or layer.bodies or _outputs(op, layer, attrs, inference) is None:
+    wrong = misdeclared(layer, inference)
+    if not wrong or _outputs(op, layer, attrs, inference) is None:
         return None
-    value = misdeclared[0]
+    value = wrong[0]
     for _ in range(_MAX_BACK):
         node = inference.nodes[value.layer]
-        before = _misdeclared(node.layer, inference)
+        before = misdeclared(node.layer, inference)
         outputs = _outputs(node.op, node.layer, node.attrs, inference) if before and not node.layer.bodies else None
-        if outputs is None or value.index >= len(outputs) or not fits(value.port, outputs[value.index]):
+        if outputs is None or value.index >= len(outputs) or not _as_told(value.port, outputs[value.index]):
             return value
         value = before[0]
     return None
 
 
-def _misdeclared(layer: Layer, inference: Inference) -> list[Value]:
+def misdeclared(layer: Layer, inference: Inference) -> list[Value]:
     """What a layer reads that is not as the ports declare which give it."""
     return [
         value
         for value in layer.inputs
-        if value is not None and value.layer in inference.nodes and not fits(value.port, inference.tensor(value))
+        if value is not None and value.layer in inference.nodes and not _as_told(value.port, inference.tensor(value))
     ]
 
 
@@ -72,8 +85,14 @@ def _outputs(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
     inputs = []
     for value in layer.inputs:
         known = inference.tensor(value)
+        if value is not None and _is_scalar(value.port, known):
+            known = Tensor(known.type, ())
         inputs.append(known if value is None or fits(value.port, known) else as_declared(known, value.port))
     try:
+        if layer.bodies:
+            from irrun.check.infer import outputs_alone  # which asks this module
+
+            return outputs_alone(op, layer, inputs, attrs, inference.weights)
         return op.infer(inputs, attrs).outputs
     except Exception as error:  # a rule is broken, or fails itself
         hand_on(error)
@@ -86,19 +105,21 @@ def told_at_causes(
     """What inference has found and what ports declare wrongly; an error that follows from the latter is told there."""
     merged: dict[int, Diagnostic] = {}
     told: set[int] = set()
-    for value, error in inference.betrayed.items():
+    for value, betrayed in inference.betrayed.items():
         said = [each for each in declared if each.code in _DECLARED and each.span == value.port.element.span]
-        errors = [each for each in found if each is error]
+        errors = [each for each in found if any(each is error for error in betrayed)]
         if said and errors and id(said[0]) not in merged and said[0].span not in inference.rewired:
-            merged[id(said[0])] = _as_error(said[0], error)
+            merged[id(said[0])] = _as_error(said[0], errors)
             told |= {id(each) for each in (*said[1:], *errors)}
     for each in (*found, *declared):
         if id(each) not in told:
             yield merged.get(id(each), each)
 
 
-def _as_error(said: Diagnostic, error: Diagnostic) -> Diagnostic:
+def _as_error(said: Diagnostic, errors: Sequence[Diagnostic]) -> Diagnostic:
+    error, *others = errors
     message = f"{said.message}, with which layer {error.layer} cannot be computed"
-    notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes)
+    rest = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
+    notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes, *rest)
     help = "were it as declared, that layer could be computed: an attribute of this one, or what it reads, may be wrong"
     return replace(said, code="E310", message=message, help=help, notes=notes)

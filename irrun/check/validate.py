@@ -152,11 +152,19 @@ def _with_inferred(
         from irrun.check.iterations import check_bodies  # most models have none
 
         bodies = list(check_bodies(inference, sizes=sizes))  # which takes back what is said inside of them
-    declared = [*compare_declared(inference, sizes=sizes)]  # which asks what is said of bodies
-    inferred = [*told_at_causes(inference.diagnostics, declared, inference)]
+    exchanged = {each.layer for each in problems if each.code == "W910"}  # outputs, which ports declare otherwise then
+    declared = [  # which asks what is said of bodies
+        each
+        for each in compare_declared(inference, sizes=sizes)
+        if each.layer not in exchanged or each.code not in ("W931", "W932")
+    ]
+    inferred = [*told_at_causes([*inference.diagnostics, *bodies], declared, inference)]
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
-    problems = [each for each in problems if each.code != "W904" or each.layer not in dead]
-    whole = chain(bodies, check_variables(inference), check_order(inference))
+    strange = {
+        each.layer for each in inference.diagnostics if each.code in ("E301", "E302")
+    }  # no ends, for that reason
+    problems = [each for each in problems if each.code != "W904" or each.layer not in dead | strange]
+    whole = chain(check_variables(inference), check_order(inference))
     later: Iterable[Diagnostic] = chain(
         against_ports(inferred, inference) if sizes else inferred,
         whole,

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, Note
-from irrun.ir.graph import Graph, leading_to
+from irrun.ir.graph import Graph, Layer, leading_to
+from irrun.ir.structure import lacks_layers
 from irrun.ir.xml import attribute_span
 from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
@@ -43,12 +44,13 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             reader is not None
             and (node.layer.graph, name) not in built
             and not inference.unbuilt.holds(node.layer)  # as in the body of a loop that nobody reads
+            and not lacks_layers(node.layer.graph)  # of which one may read it
         ):
             notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
             message = f"variable `{name}` is stored, but its ReadValue reaches no Result or Assign: nobody reads it"
             help = "connect what the ReadValue gives, or delete both"
             yield Diagnostic("E219", message, node.layer.span, node.layer.label, help, notes)
-        elif reader is not None and node.op.version < _SINCE and reader.layer not in leading_to([node.layer]):
+        elif reader is not None and node.op.version < _SINCE and _is_independent(node.layer, reader.layer):
             notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
             message = f"what is stored of variable `{name}` does not depend on its ReadValue"
             help = f"OpenVINO looks for it among what leads to an Assign before opset{_SINCE}, and refuses the model"
@@ -57,11 +59,22 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             yield from _misfit(node, reader, name, inference)
 
 
+def _is_independent(layer: Layer, other: Layer) -> bool:
+    """Whether nothing that leads to a layer is the other one, nor has an input without an edge, which is reported."""
+    leading = leading_to([layer])
+    return other not in leading and not any(None in each.inputs for each in leading)
+
+
 def _narrower(node: InferredLayer, name: str, inference: Inference) -> Iterator[Diagnostic]:
     """An error where a variable cannot have all sizes that its initial value may have, as OpenVINO demands."""
-    given = inference.tensor(node.layer.inputs[0]).shape if node.layer.inputs else None
+    source = node.layer.inputs[0] if node.layer.inputs else None
+    given = inference.tensor(source).shape
     declared = node.attrs.get("variable_shape")
-    if declared is None or given is None or all(itertools.starmap(_holds, zip(declared, given, strict=False))):
+    if declared is None or source is None:
+        return
+    if given is None and (source.layer.type != "Parameter" or source.layer not in inference.nodes):
+        return  # of others OpenVINO may know the rank
+    if given is not None and all(itertools.starmap(_holds, zip(declared, given, strict=False))):
         return
     message = f"`init_value` is {shape_text(given)}, but variable `{name}` is declared as {shape_text(declared)}"
     help = "write a `variable_shape` that leaves open what the initial value does; OpenVINO refuses the model"
@@ -93,7 +106,8 @@ def _twice(node: InferredLayer, first: InferredLayer, name: str) -> Iterator[Dia
 
 def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: Inference) -> Iterator[Diagnostic]:
     given, declared = inference.tensor(node.layer.inputs[0]), reader.outputs[0]
-    if _fits(declared, given):
+    causes = {node.layer.inputs[0], *reader.layer.outputs} & inference.betrayed.keys()  # of which it is told
+    if _fits(declared, given) or causes:
         return
     notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
     message = f"what is stored is {_text(given)}, but variable `{name}` is {_text(declared)}"

@@ -133,9 +133,9 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
         if back:
             body.back_edges.append(back)
             fed_back.add(back.parameter)
-            if complete and back.parameter not in fed:
+            if complete and whole and back.parameter not in fed:
                 _report_no_start(back, layer, findings)
-            elif back.parameter in sliced:
+            elif whole and back.parameter in sliced:
                 _warn_of_sliced(back, sliced[back.parameter], layer, findings)
     if complete and whole:
         _report_unfed(body, fed, findings)
@@ -252,13 +252,14 @@ def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Fin
             what = f"layer {entry.internal} of the body"
             _report_twice(entry, other, what, "internal_layer_id", layer, findings)
     rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
-    if complete and len(rank) == len(layer.outputs):
+    ids = {value.port.id for value in layer.outputs if value.port.id >= 0}
+    told = layer in findings.lacking or len(ids) < len(layer.outputs)  # of ports without ids of their own
+    if complete and len(rank) == len(layer.outputs) and not told:
         _warn_of_numbers(layer, first, rank, findings)
     inner = [entry for entry in body.outputs if entry.purpose and entry.external != UNCONNECTED]
     for entry in body.outputs:
         entry.external = rank.get(entry.external, UNCONNECTED)
     beyond = [entry for entry in body.outputs if entry.external >= len(layer.outputs)]
-    told = layer in findings.lacking
     wrong = inner if len(inner) == len(beyond) else beyond  # most have no output port for their condition
     for entry in wrong if not told else ():
         message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"

@@ -45,8 +45,8 @@ class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
     `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
-    leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only edges have. Layers of
-    one id are there `twice`: which of them an edge is meant for nobody knows.
+    leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only edges have,
+    `missing` the output ports. Layers of one id are there `twice`: which of them an edge is meant for nobody knows.
     """
 
     layers: dict[int, Layer] = field(default_factory=dict)
@@ -54,6 +54,7 @@ class _Index:
     doubtful: set[Layer] = field(default_factory=set)
     strays: list[_Stray] = field(default_factory=list)
     gaps: dict[int | None, _Gap] = field(default_factory=dict)
+    missing: dict[tuple[Layer, int | None], list[Element]] = field(default_factory=dict)
     twice: set[Layer] = field(default_factory=set)
     lost: int = 0
 
@@ -81,6 +82,7 @@ def connect(graph: Graph, findings: Findings) -> None:
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, ports, findings, spare=True)
     _report_gaps(graph, index, findings)
+    _report_missing_outputs(index, findings)
     _report_unconnected(graph, index, findings)
 
 
@@ -194,10 +196,7 @@ def _connect_edge(
         reader.inputs[number] = value
         value.consumers.append((reader, number))
     elif producer not in index.doubtful:
-        message = f"layer {producer} has no output port {from_port}"
-        help = _port_help(producer, from_port, True)
-        findings.add("E206", message, edge, "from-port", layer=producer, help=help)
-        findings.lacking.add(producer)
+        index.missing.setdefault((producer, from_port), []).append(edge)
 
 
 def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
@@ -219,8 +218,22 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
         if len(unnamed) == 1:
             help = f"no edge names layer {unnamed[0]}: is that the one that is meant?"
         message = f"there is no layer {number} in {where}"
-        rest = [Note("this edge names it, too", each.span) for each, _, _ in gap[1 : 1 + _MAX_NOTED]]
-        findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=tuple(rest))
+        notes = _naming([each for each, _, _ in gap[1:]])
+        findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=notes)
+
+
+def _naming(rest: Sequence[Element]) -> tuple[Note, ...]:
+    """Notes for further edges that name what is not there."""
+    return tuple(Note("this edge names it, too", edge.span) for edge in rest[:_MAX_NOTED])
+
+
+def _report_missing_outputs(index: _Index, findings: Findings) -> None:
+    """One error for each output port that edges name and that is not there, at the first of them."""
+    for (producer, port), (edge, *rest) in index.missing.items():
+        message = f"layer {producer} has no output port {port}"
+        help = _port_help(producer, port, True)
+        findings.add("E206", message, edge, "from-port", layer=producer, help=help, notes=_naming(rest))
+        findings.lacking.add(producer)
 
 
 def _unnamed(graph: Graph) -> list[Layer]:

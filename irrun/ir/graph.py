@@ -165,7 +165,8 @@ class LayerBody:
 class Graph:
     """Layers in the order of the file; the graph of the model itself has no `owner`.
 
-    It is `unsure` where some layer's id is missing or taken, so that ids may lead nowhere for that reason alone. Layers
+    It is `unsure` where some layer's id is missing or taken, so that ids may lead nowhere for that reason alone, or
+    where layers depend on each other in a cycle, so that some edge leads elsewhere than was meant. Layers
     that are added get ids from `next_id` on, once there is one.
     """
 

@@ -68,6 +68,7 @@ class _Sorting:
 def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> None:
     """Report what is wrong with the graph; unreachable layers only where all are `connected` as they should be."""
     cyclic = not _in_order(graph) and _report_cycles(graph, findings)
+    graph.unsure |= cyclic
     _warn_of_names(graph, findings)
     _check_variables(graph, findings)
     if not graph.sinks and _may_have_a_sink(graph, connected):  # which is reported
@@ -86,12 +87,10 @@ def _may_have_a_sink(graph: Graph, connected: bool) -> bool:
     """Whether what ends the graph may be a layer of no known type, or one that edges name and that is not there."""
     known = registry()
     ends = [layer for layer in graph.layers if layer.input_ports and not layer.outputs]
-    return any(layer.type and not known.versions(layer.type) for layer in ends) or (
-        not connected and _lacks_layers(graph)
-    )
+    return any(not known.versions(layer.type) for layer in ends) or (not connected and lacks_layers(graph))
 
 
-def _lacks_layers(graph: Graph) -> bool:
+def lacks_layers(graph: Graph) -> bool:
     """Whether edges name layers that are not there, which is reported."""
     ids, edges = {layer.id for layer in graph.layers}, graph.element.find("edges")
     ends = [
@@ -234,6 +233,8 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
         return  # which is reported, and may be the partner
     read = _by_variable("ReadValue", graph)
     stored = _by_variable("Assign", graph)
+    strange = [layer for layer in graph.layers if not registry().versions(layer.type)]
+    either = {layer.attributes.get("variable_id") for layer in strange}  # which may be the partner, and is reported
     for name, layers in stored.items():
         for layer in layers[1:]:
             if layer.id == layers[0].id:  # which is reported: it may be there twice
@@ -242,7 +243,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             message = f"variable `{name}` is stored twice"
             help = "store it once; which of the two counts depends on the order in which they happen to run"
             _at_variable("W912", message, layer, findings, help, notes)
-        if name not in read and not _lacks_layers(graph):
+        if name not in read and name not in either and not lacks_layers(graph):
             close = close_matches(name, read)
             help = (
                 f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
@@ -250,9 +251,9 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             message = f"variable `{name}` is stored, but no ReadValue reads it"
             _at_variable("E219", message, layers[0], findings, help)
     twice = any(len(layers) > 1 for layers in stored.values())
-    if not stored.keys() - read.keys() and not twice:  # a misspelt one would be reported twice
-        alone = read.keys() - stored.keys()
-        for name in alone if alone and not _lacks_layers(graph) else ():
+    if not stored.keys() - read.keys() - either and not twice:  # a misspelt one would be reported twice
+        alone = read.keys() - stored.keys() - either
+        for name in alone if alone and not lacks_layers(graph) else ():
             help = "add an Assign of that variable_id; without one the layer always gives its initial value"
             _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
 

@@ -525,9 +525,11 @@ def _exact(a: Size, b: Size) -> Size | None:
 
 def _quotient_bounds(a: Size, b: Size) -> tuple[Bound, Bound]:
     (low, high), (least, most) = _bounds(a), _bounds(b)
-    if least is None or least < 1 or low is None or low < 0:
+    if least is None or least < 1:
         return None, None
-    return (0 if most is None else low // most), (None if high is None else high // least)
+    lower = None if low is None else low // least if low < 0 else 0 if most is None else low // most
+    upper = None if high is None else high // least if high >= 0 else -1 if most is None else high // most
+    return lower, upper
 
 
 def _divide(a: Size, b: Size) -> Size:

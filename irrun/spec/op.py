@@ -732,7 +732,9 @@ class Op:
         """What is known of the outputs. Raises `Violation` where the inputs or attributes break a rule."""
         node, answer = self._asked(inputs, attrs, bodies or {})
         if not (node.complete or bodies):
-            self._try_ranks(inputs, attrs)
+            ranked = self._with_ranks(inputs, attrs)
+            if ranked is not inputs:
+                node, answer = self._asked(ranked, attrs, {})
         if isinstance(answer, list):
             _check_extents(answer)
             complete = node.complete and all(tensor.static for tensor in answer)
@@ -757,11 +759,40 @@ class Op:
                 node.complete = False
         return node, None
 
-    def _try_ranks(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> None:
-        """Raises the `Violation` of a node that breaks a rule whatever ranks its inputs have that are unknown."""
+    def _with_ranks(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Sequence[Tensor | None]:
+        """`inputs`, those of unknown rank with the only one that breaks no rule, where others do.
+
+        Raises the `Violation` of a node that breaks a rule whatever ranks its inputs have that are unknown.
+        """
         broken = self._broken_by_all_ranks(inputs, attrs, iter(range(MAX_TRIED)))
         if broken is not None:
             raise broken.violation
+        ranked = inputs
+        for number, tensor in enumerate(inputs):
+            if tensor is None or tensor.shape is not None:
+                continue
+            possible = (rank for rank in self._ranks_of(number) if self._may_have(rank, number, ranked, attrs))
+            rank, other = next(possible, None), next(possible, None)
+            if rank is not None and other is None:
+                sized = Tensor(tensor.type, tuple(fresh() for _ in range(rank)))
+                ranked = [*ranked[:number], sized, *ranked[number + 1 :]]
+        return ranked
+
+    def _may_have(self, rank: int, number: int, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
+        """Whether some ranks of other inputs break no rule where input `number` has this one."""
+        tensor = inputs[number]
+        assert tensor is not None
+        supposed = Tensor(tensor.type, _sizes_of_its_own(number, rank))
+        trial = [*inputs[:number], supposed, *inputs[number + 1 :]]
+        try:
+            self._asked(trial, attrs, {})
+        except Violation:
+            return False
+        return self._broken_by_all_ranks(trial, attrs, iter(range(MAX_TRIED))) is None
+
+    def _ranks_of(self, number: int) -> Sequence[int]:
+        """The ranks that the port of an input may have."""
+        return _ranks(self.inputs[min(number, len(self.inputs) - 1)].patterns)
 
     def _broken_by_all_ranks(
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], tries: Iterator[int]
@@ -774,8 +805,7 @@ class Op:
         number, tensor = next(unknown, (None, None))
         if number is None or tensor is None:
             return None
-        port = self.inputs[min(number, len(self.inputs) - 1)]
-        ranks = _ranks(port.patterns)
+        ranks = self._ranks_of(number)
         found = []
         for rank in ranks:
             supposed = Tensor(tensor.type, _sizes_of_its_own(number, rank))

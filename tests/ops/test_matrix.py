@@ -143,6 +143,7 @@ class TestEinsum:
         assert einsum(np.array([a, a]), b, equation="ij,j->i").tolist() == [32, 32]
         assert einsum(self.CUBE, equation="kii->k").tolist() == [15, 30]
         assert einsum(self.CUBE, equation="kii->ki").tolist() == [[1, 5, 9], [2, 10, 18]]
+        assert shape_of(einsum, Tensor("f32", (2, fresh(), 3)), equation="kii->ki") == (2, 3)
         assert einsum(self.CUBE[:1], equation="ijk->kij").tolist() == [[[1, 4, 7]], [[2, 5, 8]], [[3, 6, 9]]]
         assert einsum(self.SQUARE, equation="a...->...").tolist() == [12, 15, 18]
         assert einsum(self.SQUARE, np.array([0.5]), equation="a...,...->a...").tolist() == (self.SQUARE / 2).tolist()

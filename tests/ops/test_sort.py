@@ -264,6 +264,12 @@ def test_search_sorted_counts_the_elements_below_or_up_to_a_value(type):
         assert got.dtype == np.int64
 
 
+def test_search_sorted_rows_say_what_is_unknown_of_values():
+    attrs = search_sorted.defaults | {"output_type": "i64"}
+    given = [Tensor("f32", (2, 3, 7)), Tensor("f32", (fresh(), fresh(), 4))]
+    assert search_sorted.infer(given, attrs).outputs[0].shape == (2, 3, 4)
+
+
 def test_search_sorted_one_row_serves_any_values():
     assert search_sorted(np.array([1, 5]), np.array(3), output_type="i32").tolist() == 1
     assert search_sorted(np.zeros(0), np.ones((2, 2))).tolist() == [[0, 0], [0, 0]]

@@ -6,6 +6,7 @@ import re
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from irrun.check.assumed import as_port_declares, missing
 from irrun.check.attributes import as_written
 from irrun.check.fixes.place import Case
 from irrun.check.synonyms import synonyms
@@ -108,7 +109,7 @@ def missing_attribute(case: Case) -> Iterator[Fix]:
 
 
 def demanded_attribute(case: Case) -> Iterator[Fix]:
-    """W955: one that is misspelt, or whose default goes into the file."""
+    """W955: one that is misspelt, or whose default goes into the file, or else what gives what the port declares."""
     layer, op = case.layer, _op(case)
     if layer is None or op is None or layer.data is None:
         return
@@ -116,7 +117,9 @@ def demanded_attribute(case: Case) -> Iterator[Fix]:
         yield from _renamed(case, op, safe=False)
         return
     absent = [attr for attr in op.attrs if attr.demanded and f"`{attr.name}`" in case.diagnostic.message]
-    given = {attr.name: as_written(attr.default) for attr in absent}
+    node = case.inference.nodes.get(layer) if case.inference is not None else None
+    right = None if node is None or case.inference is None else as_port_declares(node, missing(node), case.inference)
+    given = {attr.name: right or as_written(attr.default) for attr in absent}
     title = " ".join(f'{name}="{text}"' for name, text in given.items())
     yield case.fix(f"write {title}", *(with_attribute(layer.data, name, text) for name, text in given.items()))
 

@@ -176,7 +176,8 @@ CONSTANT = _net(
 )
 
 FOUR_ROWS, ONE_ROW, YES = Given("f32", (4, 2)), Given("f32", (1, 2)), Given("boolean", (), (True,))
-OTHER_TYPE = '<data shape="1,2" element_type="i32"/>'
+FLOATS = '<output><port id="0" precision="FP32">'
+OTHER_TYPE = f'<data shape="1,2" element_type="i32"/>{FLOATS.replace("FP32", "I32")}'
 SLICED = f'internal_layer_id="0" {SLICE}'
 THREES = SLICED.replace('stride="1" part_size="1"', 'stride="3" part_size="3"')
 JOINED = f'internal_layer_id="3" {SLICE}'
@@ -211,7 +212,7 @@ MODELS: dict[str, tuple[str, tuple[Given, ...], list[tuple[str, str, str, str]]]
                 'external_port_id="1" internal_layer_id="1"/>',
                 f'external_port_id="1" internal_layer_id="1" {BESIDE}/>',
             ),
-            ("C6", "a parameter of the body is i32", f"<data {ROW}/>", OTHER_TYPE),
+            ("C6", "what a parameter of the body gets is i32", f"<data {ROW}/>{FLOATS}", OTHER_TYPE),
             ("C7", "a result is joined along axis 7", JOINED, JOINED.replace('axis="0"', 'axis="7"')),
             ("C9", "part_size of an output is 2", JOINED, JOINED.replace('part_size="1"', 'part_size="2"')),
         ],
@@ -236,7 +237,7 @@ MODELS: dict[str, tuple[str, tuple[Given, ...], list[tuple[str, str, str, str]]]
                 'external_port_id="3" internal_layer_id="1"/>',
                 f'external_port_id="3" internal_layer_id="1" {BESIDE}/>',
             ),
-            ("C6", "a parameter of the body is i32", f"<data {ROW}/>", OTHER_TYPE),
+            ("C6", "what a parameter of the body gets is i32", f"<data {ROW}/>{FLOATS}", OTHER_TYPE),
             ("C7", "a result is joined along axis 7", JOINED, JOINED.replace('axis="0"', 'axis="7"')),
             ("C9", "no execution_condition", ' purpose="execution_condition"', ""),
             (
