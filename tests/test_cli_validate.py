@@ -110,6 +110,14 @@ def test_a_file_that_is_no_xml_beside_a_bin_is_a_model_that_broke(tmp_path):
 
 
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with a name")
+@pytest.mark.parametrize("option", ["--config", "--ops"])
+def test_nobody_waits_for_what_is_read_beside_a_model(option, tmp_path):
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    assert "not a regular file" in irrun("validate", CNN, option, pipe, status=2).stderr
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with a name")
 def test_a_pipe_among_the_files_does_not_block(tree):
     os.mkfifo(tree / "models" / "pipe.xml")
     assert codes("models", "--ignore=E2,E3,E4,W", cwd=tree, status=1) == ["E103"]

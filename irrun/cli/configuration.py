@@ -9,6 +9,7 @@ import click
 from click.core import ParameterSource
 
 from irrun.cli.options import FORMAT_NAMES, note_read, parse_codes
+from irrun.files import open_regular
 
 _KEYS = ("select", "ignore", "strict", "format")
 
@@ -47,7 +48,8 @@ def _table(path: Path) -> dict[str, Any] | None:
     import tomllib  # 2 ms, which only those wait who have such a file
 
     try:
-        content = tomllib.loads(path.read_text("utf-8"))
+        with open_regular(path) as stream:
+            content = tomllib.load(stream)
     except (OSError, ValueError) as error:
         raise click.UsageError(f"{path} cannot be read: {error}") from None
     tools = content.get("tool")

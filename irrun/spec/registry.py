@@ -208,6 +208,8 @@ def load_ops(path: str | os.PathLike[str]) -> ModuleType:
     >>> module = load_ops("my_ops.py")  # doctest: +SKIP
     """
     path = Path(path)
+    if path.exists() and not path.is_file():  # to open it may block
+        raise ImportError(f"{path} is not a regular file")
     spec = importlib.util.spec_from_file_location(f"irrun_ops_{path.stem}", path)
     if spec is None or spec.loader is None:
         raise ImportError(f"{path} is not a Python file")
