@@ -57,6 +57,19 @@ def test_few_elements_of_rows_beside_one_another_are_those_of_the_kernel(mode, s
     same(*selected(rng.normal(size=(2, 30, 700)).astype(np.float32), 1, 1, mode, sort, outputs=1))
 
 
+@pytest.mark.parametrize(("mode", "sort", "index"), [("max", "value", "i64"), ("min", "index", "i32")])
+def test_one_element_of_rows_of_neighbours_is_that_of_the_kernel(mode, sort, index):
+    rng = np.random.default_rng(9)
+    strange = np.array([0, -0.0, np.nan, -np.nan, np.inf, -np.inf, 1e-45, -1e-45, 3e38, -3e38], np.float32)
+    for size in (1, 7, 15, 16, 17, 31, 32, 33, 80, 300):
+        shape = (3, 5, size)
+        limits = rng.choice(np.array([-(2**31), 2**31 - 1, 0, -1, 1], np.int32), shape)
+        numbers = rng.normal(size=shape).astype(np.float32)
+        for data in (numbers, numbers.round(), rng.choice(strange, shape), np.full(shape, np.nan, np.float32), limits):
+            same(*selected(data, 1, -1, mode, sort, index))
+    same(*selected(rng.normal(size=(9, 40)).astype(np.float32), 1, 1, mode, sort, outputs=1))
+
+
 @pytest.mark.parametrize("name", COMPILERS)
 def test_every_version_is_compiled(name):
     data = np.random.default_rng(1).normal(size=(4, 50)).astype(np.float32)
@@ -117,7 +130,7 @@ def opened(data, k, axis=-1, mode="max", sort="value", index="i64", posts=()):
 @pytest.mark.parametrize("sort", ["value", "index"])
 def test_elements_of_rows_of_any_size_are_those_of_the_kernel(sort):
     rng = np.random.default_rng(7)
-    for shape, k in (((300,), 20), ((300,), 300), ((2, 3, 70), 2), ((1, 2), 2), ((40, 900), 300)):
+    for shape, k in (((300,), 20), ((300,), 300), ((2, 3, 70), 2), ((1, 2), 2), ((40, 900), 300), ((4, 5, 70), 1)):
         numbers = rng.normal(size=shape).astype(np.float32)
         numbers.reshape(-1)[1] = np.nan
         for data in (numbers, numbers.round(), rng.integers(-3, 3, shape).astype(np.int32)):

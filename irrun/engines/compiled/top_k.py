@@ -58,14 +58,23 @@ ELEMENT_NANOSECONDS = 1.0
 LANES = 32
 """Rows that are gone through at once."""
 
+NEIGHBOURS, CLOSEST = 16, 8
+"""Elements of a row that are gone through at once, of which the best ones are compared so many at a time."""
+
+HIGHEST = 0x7FFFFFFF
+"""A rank that is not below any other."""
+
 FEW, LEAST_LANES = 16, 8
 """Elements that are selected at most, and rows that lie beside one another at least, for that to be quicker."""
 
 WORST = 0x7FFFFFFFFFFFFFFF
 """A key that is above all others."""
 
-LANE_NANOSECONDS = 0.3
-"""What an element takes about for each of those that are selected, and once more."""
+LEAST_ROWS = 8
+"""Rows of which one element each is selected at least: of fewer numpy finds it as soon."""
+
+LANE_NANOSECONDS, ROW_NANOSECONDS = 0.3, 10.0
+"""What an element takes about for each of those that are selected, and once more; and a row of neighbours besides."""
 
 
 def select(
@@ -193,6 +202,47 @@ def select_one(
                 places[target + lane] = found[lane]
 
 
+def select_close(begin: int, end: int, data: Elements, values: Elements, places: Places, size: int) -> None:
+    """As `select`, of one element of rows whose elements are neighbours: the best of each lane, then of all."""
+    lowest = np.empty(NEIGHBOURS, np.int32)
+    found = np.empty(NEIGHBOURS, np.int32)
+    ranks = np.empty(NEIGHBOURS, np.int32)
+    for row in range(begin, end):
+        source, lanes = row * size, min(NEIGHBOURS, size)
+        for lane in range(lanes, NEIGHBOURS):
+            lowest[lane] = HIGHEST
+            found[lane] = HIGHEST
+        for lane in range(lanes):
+            lowest[lane] = rank(data[source + lane])
+            found[lane] = lane
+        whole = size - size % NEIGHBOURS
+        for first in range(NEIGHBOURS, whole, NEIGHBOURS):
+            for lane in range(NEIGHBOURS):
+                ranks[lane] = rank(data[source + first + lane])
+            for lane in range(NEIGHBOURS):
+                found[lane] = first + lane if ranks[lane] < lowest[lane] else found[lane]
+                lowest[lane] = min(lowest[lane], ranks[lane])
+        rest = max(whole, lanes)
+        for i in range(rest, size):
+            number = rank(data[source + i])
+            found[i - rest] = i if number < lowest[i - rest] else found[i - rest]
+            lowest[i - rest] = min(lowest[i - rest], number)
+        for others in range(CLOSEST, NEIGHBOURS, CLOSEST):
+            for lane in range(CLOSEST):
+                own, other = lowest[lane], lowest[others + lane]
+                earlier = min(found[lane], found[others + lane])
+                index = found[others + lane] if other < own else found[lane]
+                found[lane] = earlier if own == other else index
+                lowest[lane] = min(own, other)
+        best, place = lowest[0], found[0]
+        for lane in range(1, CLOSEST):
+            if lowest[lane] < best or (lowest[lane] == best and found[lane] < place):
+                best, place = lowest[lane], found[lane]
+        values[row] = data[source + place]
+        if PLACED:
+            places[row] = place
+
+
 def rank(bits: int) -> int:
     """A number of 32 bits that is the lower, the sooner an element is taken; alike for 0 and -0, and for every NaN."""
     number = bits
@@ -246,7 +296,8 @@ def top_k(work: Work, team: Team) -> Compiled | None:
     inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
     rows = int(np.prod(shape, dtype=np.int64)) // count
     few = count <= FEW and inner >= LEAST_LANES
-    if work.posts or data.type not in ("f32", "i32", "i64") or not (few or 1 < count <= MOST) or size > INDEX:
+    close = count == inner == 1 and rows >= LEAST_ROWS and data.type != "i64"
+    if work.posts or data.type not in ("f32", "i32", "i64") or not (few or close or 1 < count <= MOST) or size > INDEX:
         return None
     placed = len(work.outputs) > 1
     constants = _constants(work, data.type, inner)
@@ -263,6 +314,13 @@ def top_k(work: Work, team: Team) -> Compiled | None:
             return _narrow(work, call, inputs, outputs)
 
         return Compiled(bind_few, wants=wants)
+    if close:
+
+        def bind_close(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+            memory = (inputs[0], outputs[0], outputs[1] if placed else np.empty(0, np.int64))
+            return looped(team, select_close, (*memory, size), rows, _close_nanoseconds(rows, size), **constants)
+
+        return Compiled(bind_close, wants=wants)
     nanoseconds = rows * (size + count * count.bit_length()) * ELEMENT_NANOSECONDS
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
@@ -273,6 +331,11 @@ def top_k(work: Work, team: Team) -> Compiled | None:
         return _narrow(work, call, inputs, outputs)
 
     return Compiled(bind, scratch=rows * count * 8, wants=wants)
+
+
+def _close_nanoseconds(rows: int, size: int) -> float:
+    """What one element each of rows of neighbours takes about."""
+    return rows * (size * 2 * LANE_NANOSECONDS + ROW_NANOSECONDS)
 
 
 def _narrow(work: Work, call: Call, inputs: Arrays, outputs: Sequence[Array]) -> Call:
@@ -291,10 +354,8 @@ def _narrow(work: Work, call: Call, inputs: Arrays, outputs: Sequence[Array]) ->
 
 
 def open(work: Work, team: Team) -> OpenCall | None:
-    """TopK of f32 and i32 of any sizes, along the last axis; to find one numpy is as quick."""
-    (data,), k = work.required(1), work.constant(1)
-    if k is not None and k.size == 1 and k.item() == 1:
-        return None
+    """TopK of f32 and i32 of any sizes, along the last axis."""
+    (data,) = work.required(1)
     if work.posts or data.type not in ("f32", "i32") or len(work.outputs) < 2:
         return None
     constants = _constants(work, data.type, 1)
@@ -307,10 +368,15 @@ def open(work: Work, team: Team) -> OpenCall | None:
         count, size = int(k.item()), data.shape[-1]
         if not count and not data.size:
             return [np.empty((*data.shape[:-1], 0), own) for own in (data.dtype, indices)]
-        if not 1 < count <= min(size, MOST) or size > INDEX or not data.size:
+        if not 1 <= count <= min(size, MOST) or size > INDEX or not data.size:
             return None
         shape, rows = (*data.shape[:-1], count), data.size // size
+        if count == 1 and rows < LEAST_ROWS:
+            return None
         results = np.empty(shape, data.dtype), np.empty(shape, indices)
+        if count == 1:
+            looped(team, select_close, (data, *results, size), rows, _close_nanoseconds(rows, size), **constants)()
+            return results
         nanoseconds = rows * (size + count * count.bit_length()) * ELEMENT_NANOSECONDS
         arguments = (data, *results, np.empty(rows * count, np.int64), size, count, 1)
         looped(team, select, arguments, rows, nanoseconds, **constants)()
