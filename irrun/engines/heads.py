@@ -25,7 +25,7 @@ LEAST_SCORES = 1 << 15
 
 
 def is_openable(work: Work) -> bool:
-    """Whether a work is attention that calls for any sizes take: of f32, not causal, without a sink."""
+    """Whether a work is attention that calls for any sizes take: of f32, not causal."""
     mask = work.optional(3)
     return _is_plain(work) and not work.attrs["causal"] and (mask is None or mask.type in ("f32", "boolean"))
 
@@ -101,10 +101,9 @@ def heads_inside(result: Operand) -> tuple[int, ...]:
 
 
 def _is_plain(work: Work) -> bool:
-    """Whether an attention is of f32 alone, but for its mask, without a sink and posts."""
-    numbers = (*work.required(3), work.optional(4), *work.outputs[:1])
-    floats = all(own is None or own.type == "f32" for own in numbers)
-    return floats and work.optional(5) is None and not work.posts
+    """Whether an attention is of f32 alone, but for its mask, and without posts."""
+    numbers = (*work.required(3), work.optional(4), work.optional(5), *work.outputs[:1])
+    return all(own is None or own.type == "f32" for own in numbers) and not work.posts
 
 
 def _is_dense(operand: Operand) -> bool:

@@ -203,10 +203,10 @@ class Attending(NamedTuple):
     """Values [..., keys, width] averaged for queries [..., rows, size] by their likeness to keys [..., keys, size].
 
     These are the first three inputs; what is in front of the last two axes broadcasts, as in the fourth one, a mask
-    [..., rows, keys]. The inputs from number `apart` on hold for shapes as they are.
+    [..., rows, keys]. Input number `sink` is one more score of each row, [..., rows, 1], which broadcasts as well.
     """
 
-    apart: int
+    sink: int
 
 
 class Joining(NamedTuple):

@@ -160,6 +160,6 @@ def test_what_is_left_to_others(compiler):
         work = work_of(NAME, {"causal": False}, arrays, [((1, 9, 5), type)])
         return compiler(work, THREADS)
 
-    assert compiled([*arrays, None, None, random_array(1, 9, 1)]) is None
+    assert compiled([*arrays, None, None, random_array(1, 9, 1).astype(np.float64)]) is None
     assert compiled([array.astype(np.float64) for array in arrays], "f64") is None
     assert compiled([arrays[0], random_array(1, 7, 16)[..., ::2], arrays[2]]) is None

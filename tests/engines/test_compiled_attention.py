@@ -66,7 +66,7 @@ def grouped(keys, group):
     return as_strided(keys, (*keys.shape[:2], group, *keys.shape[2:]), (*keys.strides[:2], 0, *keys.strides[2:]))
 
 
-def attended(query, key, value, mask=None, scale=None):
+def attended(query, key, value, mask=None, scale=None, sink=None):
     """A slow obvious loop, in f64."""
     batch = query.shape[:-2]
     key, value = (np.broadcast_to(own, (*batch, *own.shape[-2:])).astype(np.float64) for own in (key, value))
@@ -80,8 +80,9 @@ def attended(query, key, value, mask=None, scale=None):
                 s if own.dtype == bool and m else -np.inf if own.dtype == bool else s + m
                 for s, m in zip(scores, own, strict=True)
             ]
-        weights = np.exp(np.array(scores) - max(scores))
-        result[place] = weights @ value[place[:-1]] / weights.sum()
+        last = [] if sink is None else [float(np.broadcast_to(sink, (*query.shape[:-1], 1))[place].item())]
+        weights = np.exp(np.array(scores + last) - max(scores + last))
+        result[place] = weights[: len(scores)] @ value[place[:-1]] / weights.sum()
     return result
 
 
@@ -122,6 +123,18 @@ def test_heads_that_share_keys(group, rows, engine):
     compare(engine, query, grouped(key, group), grouped(value, group), mask)
     compare(engine, query, key[:, :, None], value[:, :, None], array(3, group, rows, 150))
     compare(engine, query[:, 0], key[:, :1], value[:, :1], array(group, 1, 150))
+
+
+@pytest.mark.parametrize("rows", [1, 3])
+@pytest.mark.parametrize("keys", [5, 64, 400])
+def test_a_sink_takes_its_share(keys, rows, engine):
+    key, value, scale = cached(2, 3, keys, 8), cached(2, 3, keys, 12), np.array(0.4, F32)
+    query, mask = array(2, 3, 5, rows, 8), array(2, 1, 1, rows, keys)
+    for number in (0, 30, -30):
+        for sink in (array(1, 3, 5, 1, 1), array(2, 1, 5, rows, 1), array(1, 1, 1, 1, 1)):
+            compare(engine, query, grouped(key, 5), grouped(value, 5), mask, scale, sink + F32(number))
+        compare(engine, query[:, :, 0], key, value, None, None, array(1, 3, 1, 1) + F32(number))
+        compare(engine, query[:, 0], key[:, :1], value[:, :1], mask[:, 0], scale, array(1, 5, 1, 1) + F32(number))
 
 
 def test_many_rows_that_share_keys(engine):
@@ -298,7 +311,7 @@ def test_numbers_of_threads(threads, monkeypatch):
 def test_what_is_left_to_others():
     engine, f32 = CompiledEngine(1), ("f32", "f32", "f32")
     assert engine.open(work(*f32, causal=True)) is None
-    assert engine.open(work(*f32, None, None, "f32")) is None
+    assert engine.open(work(*f32, None, None, "f16")) is None
     assert engine.open(work("f16", "f16", "f16")) is None
     assert engine.open(work(*f32, "f16")) is None
     own = work(*f32)

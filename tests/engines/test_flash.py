@@ -58,6 +58,20 @@ def test_by_any_threads_the_same_and_near_to_what_is_exact(rows, keys, size, wid
         np.testing.assert_array_equal(attended([*arrays, *others], 3, causal), found)
 
 
+@pytest.mark.parametrize("shape", [(1, 3, 1, 1), (2, 3, 300, 1), (1, 1, 1, 1)])
+def test_a_sink_takes_its_share(shape):
+    arrays = [heads(2, 3, 300, 40), heads(2, 3, 520, 40), heads(2, 3, 520, 24)]
+    mask, scale = rng.standard_normal((300, 520), F32), np.array(0.3, F32)
+    for number in (0, 3, 60, -200, -np.inf):
+        own = [*arrays, mask, scale, rng.standard_normal(shape, F32) + F32(number)]
+        for causal in (False, True):
+            found, expected = attended(own, 2, causal), exact(own, causal)
+            assert np.abs(found - expected).max() < 1e-6 * np.abs(arrays[2]).max()
+    seen = np.tri(300, 520, -1, np.bool_)  # of which the first row has none
+    own = [*arrays, seen, scale, rng.standard_normal(shape, F32)]
+    np.testing.assert_allclose(attended(own), exact(own), rtol=0, atol=3e-6)
+
+
 def test_keys_that_are_hidden_are_left_out(monkeypatch):
     """Where values show that: a NaN among these does through a weight of 0."""
     monkeypatch.setattr(flash, "ROWS", 64)

@@ -28,7 +28,7 @@ def repeated(b, past, new, name):
     return b.one("Reshape-1", copies, i64(b, [0, HEADS, -1, new.shape[3]]), special_zero=True)
 
 
-def attention(folder, engine, mask="f4", shape=(1, 1, -1, -1), scale=False):
+def attention(folder, engine, mask="f4", shape=(1, 1, -1, -1), scale=False, sink=None):
     b = model()
     query, key = anything(b, "f4", (-1, HEADS, -1, SIZE)), anything(b, "f4", (-1, SHARED, -1, SIZE))
     value = anything(b, "f4", (-1, SHARED, -1, WIDTH))
@@ -36,12 +36,14 @@ def attention(folder, engine, mask="f4", shape=(1, 1, -1, -1), scale=False):
     starts = [b.constant(np.zeros((1, SHARED, 0, n), F32)) for n in (SIZE, WIDTH)]
     keys, values = repeated(b, starts[0], key, "keys"), repeated(b, starts[1], value, "values")
     more = [b.constant(F32(0.25))] if scale else []
+    more += [] if sink is None else [b.constant(sink)]
     b.result(b.one("ScaledDotProductAttention-13", query, keys, values, hidden, *more, causal=False))
     return irrun.GraphExecutor(saved(b, folder), engine=engine)
 
 
-def plain(query, key, value, mask, scale):
+def plain(query, key, value, mask, scale, sink=-np.inf):
     """A slow obvious loop over heads and rows."""
+    sink = np.broadcast_to(sink, (1, HEADS, 1, 1))
     result = np.zeros((*query.shape[:3], WIDTH))
     mask = np.broadcast_to(mask, (1, HEADS, query.shape[2], key.shape[2]))
     for head in range(HEADS):
@@ -51,8 +53,9 @@ def plain(query, key, value, mask, scale):
             scores = (
                 np.where(mask[0, head, row], scores, -np.inf) if mask.dtype == bool else scores + mask[0, head, row]
             )
-            weights = np.exp(scores - scores.max())
-            result[0, head, row] = weights / weights.sum() @ value[0, own]
+            peak = max(scores.max(), sink[0, head, 0, 0])
+            weights = np.exp(scores - peak)
+            result[0, head, row] = weights / (weights.sum() + np.exp(sink[0, head, 0, 0] - peak)) @ value[0, own]
     return result
 
 
@@ -100,6 +103,24 @@ def test_heads_that_share_keys(case, engine, tmp_path):
         np.testing.assert_allclose(result, expected, rtol=1e-4, atol=1e-5)
     if engine != "reference":
         assert ranks(ours) == {rank}
+
+
+@ENGINES
+@pytest.mark.parametrize("heads", [1, HEADS])
+def test_heads_that_share_keys_and_have_sinks(heads, engine, tmp_path):
+    rng = np.random.default_rng(3)
+    sink = rng.standard_normal((1, heads, 1, 1), F32)
+    ours = attention(tmp_path, engine, scale=True, sink=sink)
+    keys, values = np.zeros((1, SHARED, 0, SIZE), F32), np.zeros((1, SHARED, 0, WIDTH), F32)
+    for rows in (70, 1, 1, 1, 2, 2, 40, 1, 1):
+        query = rng.standard_normal((1, HEADS, rows, SIZE), F32)
+        key, value = (rng.standard_normal((1, SHARED, rows, n), F32) for n in (SIZE, WIDTH))
+        keys, values = np.concatenate([keys, key], 2), np.concatenate([values, value], 2)
+        mask = rng.standard_normal((1, 1, rows, keys.shape[2]), F32)
+        (result,) = ours.run([query, key, value, mask]).values()
+        np.testing.assert_allclose(result, plain(query, keys, values, mask, 0.25, sink), rtol=1e-4, atol=1e-5)
+    if engine != "reference":
+        assert ranks(ours) == {5}
 
 
 def test_somebody_who_looks_sees_the_repetition(tmp_path):

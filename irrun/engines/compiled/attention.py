@@ -40,10 +40,10 @@ PART = 128
 ITEMS = 8
 """Heads, or parts of heads, for each thread, so that threads end at the same time."""
 
-_CALL = struct.Struct("9qf4x")
+_CALL = struct.Struct("10qf4x")
 """The arguments of a call."""
 
-_SHAPES = struct.Struct(f"{len(FORM.names) - 9}q")
+_SHAPES = struct.Struct(f"{len(FORM.names) - 10}q")
 """Those of shapes."""
 
 Steps = tuple[int, int, int, int]
@@ -65,7 +65,7 @@ class _Attention:
         self._rooms: list[_Room] = []  # of calls that are over
 
     def call(self, team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
-        query, key, value, mask, scale = (*arrays, None, None)[:5]
+        query, key, value, mask, scale, sink = (*arrays, None, None, None)[:6]
         if scale is not None and scale.size != 1:
             return None
         if query.strides[-1] != ITEM:
@@ -73,10 +73,11 @@ class _Attention:
         if mask is not None and mask.ndim and mask.strides[-1] != mask.itemsize:
             mask = np.ascontiguousarray(mask)
         hidden = None if mask is None else (mask.shape, mask.strides, mask.dtype)
-        shapes = (query.shape, query.strides, key.shape, key.strides, value.shape, value.strides, hidden)
+        sunk = None if sink is None else (sink.shape, sink.strides)
+        shapes = (query.shape, query.strides, key.shape, key.strides, value.shape, value.strides, hidden, sunk)
         last, plan = self._last
         if shapes != last:
-            plan = _planned(query, key, value, mask, team.count)
+            plan = _planned(query, key, value, mask, sink, team.count)
             self._last = shapes, plan
         if plan is None:
             return None
@@ -86,7 +87,8 @@ class _Attention:
             room.arguments.data,
             0,
             *(0, room.memory + plan.kept, data_address(query), data_address(key), data_address(value)),
-            *(data_address(mask) if plan.masked else 0, data_address(result), room.memory, room.ended),
+            *(data_address(mask) if plan.masked else 0, 0 if sink is None else data_address(sink)),
+            *(data_address(result), room.memory, room.ended),
             plan.factor if scale is None else scale.item(),
         )
         team.run(plan.address, room.address, shared=plan.shared)
@@ -144,7 +146,9 @@ class _Room:
         self.arguments[_CALL.size : _CALL.size + _SHAPES.size] = np.frombuffer(plan.arguments, np.uint8)
 
 
-def _planned(query: Array, key: Array, value: Array, mask: Array | None, threads: int) -> _Plan | None:
+def _planned(
+    query: Array, key: Array, value: Array, mask: Array | None, sink: Array | None, threads: int
+) -> _Plan | None:
     """None for what is left to others."""
     *batch, length, size = query.shape
     keys, width = value.shape[-2:]
@@ -163,8 +167,9 @@ def _planned(query: Array, key: Array, value: Array, mask: Array | None, threads
     else:
         type = "boolean" if mask.dtype == np.bool_ else "f32"
         steps.append(_steps(mask, batch))
+    steps.append((0, 0, 0, 0) if sink is None else _steps(sink, batch))
     known = [own for own in steps if own is not None]
-    if len(known) < 4:
+    if len(known) < len(steps):
         return None
     count, heads, group = (1, 1, 1, *batch)[-3:]
     if known[1][2] or known[2][2]:  # the last heads have keys of their own, and are no group
@@ -180,11 +185,11 @@ def _planned(query: Array, key: Array, value: Array, mask: Array | None, threads
     wanted = min(-(-ITEMS * threads // tensors), keys // PART) if shared else 1
     part = -(-keys // (max(wanted, 1) * BLOCK)) * BLOCK
     parts = -(-keys // part)
-    kind = AttentionKind(size, width, tile_of(rows), type)
+    kind = AttentionKind(size, width, tile_of(rows), type, sink is not None)
     kept = kind.kept_size * rows * tensors * parts if parts > 1 else 0
-    asked, looked, weighed, hidden = known
+    asked, looked, weighed, hidden, sunk = known
     arguments = (kind.room_size(rows), tensors * parts, heads, parts, part, keys, rows, length)
-    strides = (*asked, *looked[:2], looked[3], *weighed[:2], weighed[3], *hidden)
+    strides = (*asked, *looked[:2], looked[3], *weighed[:2], weighed[3], *hidden, *sunk)
     return _Plan(
         address_of(kind),
         shared,

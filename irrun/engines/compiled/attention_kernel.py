@@ -32,10 +32,11 @@ from irrun.records import dataclass
 
 FORM = Form(
     (
-        *("room", "query", "key", "value", "mask", "result", "kept", "ended", "factor"),
+        *("room", "query", "key", "value", "mask", "sink", "result", "kept", "ended", "factor"),
         *("room_size", "items", "heads", "parts", "part", "keys", "rows", "length"),
         *("query_batch", "query_head", "query_group", "query_row", "key_batch", "key_head", "key_row"),
         *("value_batch", "value_head", "value_row", "mask_batch", "mask_head", "mask_group", "mask_row"),
+        *("sink_batch", "sink_head", "sink_group", "sink_row"),
     )
 )
 """Addresses, numbers, and strides in bytes; `factor` is an f32. Up to `factor` they are those of a call, then those of
@@ -61,12 +62,13 @@ TILE = 4
 @dataclass(frozen=True, slots=True)
 class AttentionKind:
     """What a kernel is compiled for: elements of a key and of a value, rows that it computes at once, the type of the
-    mask (None: there is none)."""
+    mask (None: there is none), and whether there is a sink."""
 
     size: int
     width: int
     tile: int
     mask: str | None
+    sink: bool
 
     def room_size(self, rows: int) -> int:
         """Bytes that a thread needs."""
@@ -131,12 +133,12 @@ class _Attention:
         count = c.least(at["part"], b.sub(at["keys"], begin))
         own = {
             name: c.at(c.at(at[name], batch, at[f"{name}_batch"]), head, at[f"{name}_head"])
-            for name in ("query", "key", "value", "mask")
+            for name in ("query", "key", "value", "mask", "sink")
         }
         own["key"] = c.at(own["key"], begin, at["key_row"])
         own["value"] = c.at(own["value"], begin, at["value_row"])
         own["mask"] = c.at(own["mask"], begin, ITEM if self._kind.mask == "f32" else 1)
-        c.loop(b.mul(self._tiles, long(self._kind.tile)), lambda row: self._begin(row, own))
+        c.loop(b.mul(self._tiles, long(self._kind.tile)), lambda row: self._begin(row, own, part))
 
         def block(number: Any) -> None:
             first = b.mul(number, long(BLOCK))
@@ -161,13 +163,14 @@ class _Attention:
                     kept = c.at(at["kept"], b.mul(b.sub(item, part), at["rows"]), self._kind.kept_size)
                     c.loop(at["rows"], lambda row: self._join(row, both, kept))
 
-    def _begin(self, row: Any, own: dict[str, Any]) -> None:
-        """Rows beyond the last one are computed like that, and not written."""
+    def _begin(self, row: Any, own: dict[str, Any], part: Any) -> None:
+        """Rows beyond the last one are computed like that, and not written. The first part has the sink."""
         c, b, at = self._c, self._c.b, self._at
         place, within = self._row(row), c.least(row, b.sub(at["rows"], long(1)))
         group, number = b.udiv(within, at["length"]), b.urem(within, at["length"])
-        query, mask = (
-            c.at(c.at(own[name], group, at[f"{name}_group"]), number, at[f"{name}_row"]) for name in ("query", "mask")
+        query, mask, sink = (
+            c.at(c.at(own[name], group, at[f"{name}_group"]), number, at[f"{name}_row"])
+            for name in ("query", "mask", "sink")
         )
         for start, lanes in lanes_of(self._kind.size):
             values = b.fmul(c.read(b.add(query, long(start)), lanes), self._factor)
@@ -175,7 +178,13 @@ class _Attention:
         for start, _ in lanes_of(self._kind.width):
             c.store(floats(0.0), b.add(place, long(self._sums + start)))
         c.store(floats(0.0), b.add(place, long(self._total)))
-        c.store(ir.Constant(FLOAT, float("-inf")), b.add(place, long(self._peak)))
+        peak = ir.Constant(FLOAT, float("-inf"))
+        if self._kind.sink:  # one more score, of which nothing but its weight is added
+            first = b.icmp_unsigned("==", part, long(0))
+            peak = b.select(first, c.load(sink, FLOAT), peak)
+            weight = b.select(first, ir.Constant(FLOAT, 1.0), ir.Constant(FLOAT, 0.0))
+            c.store(weight, b.add(place, long(self._total)))
+        c.store(peak, b.add(place, long(self._peak)))
         c.store(mask, b.add(place, long(self._mask)))
 
     def _weigh(self, row: Any, key: Any, first: Any, many: Any) -> None:

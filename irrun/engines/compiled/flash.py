@@ -50,10 +50,13 @@ def attention(work: Work, team: Team) -> Compiled | None:
     size, result = tile(), work.outputs[0]
     if size is None or not is_streamed(work):
         return None
-    key, scale, mask, shape = work.required(2)[1], work.optional(4), mask_of(work), result.shape
+    key, mask, shape = work.required(2)[1], mask_of(work), result.shape
+    scale, sink = work.optional(4), work.optional(5)
     rows, keys, heads, causal = shape[-2], key.shape[-2], prod(shape[:-2]), bool(work.attrs["causal"])
     constant = None if mask is None or mask.value is None else dense_mask(mask.value)
-    kind = FlashKind(key.shape[-1], shape[-1], None if mask is None else mask.type, causal, size, KEYS)
+    kind = FlashKind(
+        key.shape[-1], shape[-1], None if mask is None else mask.type, sink is not None, causal, size, KEYS
+    )
     seconds = 2 * heads * rows * keys * (kind.size + kind.width) / SPEED
     shared = team.count > 1 and seconds > SHARED_SECONDS
     block = _block(rows, heads, team.count if shared else 1, size[0])
@@ -64,7 +67,7 @@ def attention(work: Work, team: Team) -> Compiled | None:
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         hiding = None if mask is None else inputs[3] if constant is None else constant
-        given = (*inputs[:3], hiding, outputs[0])
+        given = (*inputs[:3], hiding, None if sink is None else inputs[5], outputs[0])
         lying = tuple(None if own is None else (own.shape, own.strides) for own in given)
         if lying not in known:  # the same each time, but for what lies between elements of axes of size 1
             known[lying] = _offsets(lying, numbers)

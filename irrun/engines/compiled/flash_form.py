@@ -13,13 +13,13 @@ KEYS = 256
 TILE, TILE_WIDE = (6, 1), (12, 2)
 """Rows and vectors of columns whose sums are in registers, of which there are 16, or 32 where they are wide."""
 
-HEAD = ("query", "key", "value", "mask", "result")
+HEAD = ("query", "key", "value", "mask", "sink", "result")
 """Addresses of a head, one after the other in memory as u64."""
 
 FORM = Form(
     (
         *("items", "room", "room_size", "heads", "blocks", "block", "rows", "keys", "factor", "ends"),
-        *("query_row", "key_row", "value_row", "mask_row", "result_row"),
+        *("query_row", "key_row", "value_row", "mask_row", "sink_row", "result_row"),
     )
 )
 """`items` are blocks of `block` rows, of which each head has `blocks`. `heads` points to the addresses of each
@@ -30,11 +30,13 @@ first thread has `room_size` bytes at `room` for itself, and the next one those 
 @dataclass(frozen=True, slots=True)
 class FlashKind:
     """What a kernel is compiled for: elements of a key and of a value, the type of the mask (None: there is none),
-    whether row i sees the keys up to i, rows and vectors of columns that are computed at once, and keys of a block."""
+    whether there is a sink, and row i sees the keys up to i, rows and vectors of columns that are computed at once, and
+    keys of a block."""
 
     size: int
     width: int
     mask: str | None
+    sink: bool
     causal: bool
     tile: tuple[int, int]
     keys: int

@@ -99,7 +99,11 @@ class _Block:
             c.store(values, b.add(place, long(start)))
         for start in range(kind.sums_at, kind.peak_at, LINE):
             c.store(floats(0.0), b.add(place, long(start)))
-        c.store(ir.Constant(FLOAT, -np.inf), b.add(place, long(kind.peak_at)))
+        peak = ir.Constant(FLOAT, -np.inf)
+        if kind.sink:  # one more score, of which nothing but its weight is added
+            peak = c.load(c.at(self._own["sink"], within, self._at["sink_row"]), FLOAT)
+            c.store(ir.Constant(FLOAT, 1.0), b.add(place, long(kind.total_at)))
+        c.store(peak, b.add(place, long(kind.peak_at)))
 
     def _pack(self, first: Any, many: Any) -> None:
         """Have keys and values of a block in the memory of the thread. Those beyond the last one are 0."""

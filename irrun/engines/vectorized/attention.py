@@ -204,8 +204,9 @@ def _block(
 
 
 def open_attention(work: Work, threads: Threads) -> OpenCall | None:
-    """Few rows of query, as in generating text: keys and values are as long as the cache, which is read once."""
-    return partial(_few_rows, threads) if is_openable(work) else None
+    """Few rows of query without a sink, as in generating text: keys and values are as long as the cache, which is read
+    once."""
+    return partial(_few_rows, threads) if is_openable(work) and work.optional(5) is None else None
 
 
 def _few_rows(threads: Threads, arrays: Sequence[Any]) -> Sequence[Array] | None:

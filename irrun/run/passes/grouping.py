@@ -38,11 +38,7 @@ class _Grouping:
 
     def add(self, instruction: Instruction) -> None:
         trait = instruction.op.trait(Attending)
-        if (
-            trait is None
-            or any(number is not None for number in instruction.inputs[trait.apart :])
-            or not self._grouped(instruction)
-        ):
+        if trait is None or not self._grouped(instruction, trait.sink):
             self._append(instruction)
 
     def _append(self, instruction: Instruction) -> None:
@@ -50,8 +46,9 @@ class _Grouping:
         for number in instruction.outputs:
             self._makers[number] = instruction
 
-    def _grouped(self, instruction: Instruction) -> bool:
-        """Add an attention on keys and values as they are in front of their repetition."""
+    def _grouped(self, instruction: Instruction, sink: int) -> bool:
+        """Add an attention on keys and values as they are in front of their repetition; input number `sink` may be the
+        sink."""
         query, key, value, *others = instruction.inputs
         rows, sizes = self._shape(query), self._shape(instruction.outputs[0])
         found, also = self._repeated(key), self._repeated(value)
@@ -65,11 +62,15 @@ class _Grouping:
         mask = others[0] if others else None
         if mask is not None and (mask := self._mask(fold, mask)) is None:
             return False
+        sunk = instruction.inputs[sink] if sink < len(instruction.inputs) else None
+        if sunk is not None and (sunk := self._sink(fold, sunk, split)) is None:
+            return False
         queries = self._reshaped(fold, query, (rows[0], *split, *rows[2:]))
         type = self.program.tensors[instruction.outputs[0]].type
         made = self.program.add(Tensor(type, (sizes[0], *split, *sizes[2:])))
-        inputs = (queries, keys, values, *((mask, *others[1:]) if others else ()))
-        self._append(instruction.changed(inputs=inputs, outputs=(made,)))
+        inputs = [queries, keys, values, *((mask, *others[1:]) if others else ())]
+        inputs[sink : sink + 1] = [sunk] * (sink < len(inputs))
+        self._append(instruction.changed(inputs=tuple(inputs), outputs=(made,)))
         self._reshaped(fold, made, sizes, instruction.outputs[0])
         return True
 
@@ -102,6 +103,14 @@ class _Grouping:
         if number not in self._masks:
             self._masks[number] = self._reshaped(fold, number, (*shape[:2], 1, *shape[2:]))
         return self._masks[number]
+
+    def _sink(self, fold: Instruction, number: int, split: tuple[int, int]) -> int | None:
+        """The sink [..., heads, rows, 1] with the heads split as those of the queries; None where that is not known."""
+        shape = self._shape(number)
+        if shape is None or len(shape) != 4 or any(isinstance(size, Dim) for size in shape):
+            return None
+        heads = split if shape[1] == split[0] * split[1] else (1, 1)
+        return self._reshaped(fold, number, (shape[0], *heads, *shape[2:]))
 
     def _reshaped(self, fold: Instruction, number: int, shape: Shape, result: int | None = None) -> int:
         """A tensor in another shape, at most one size of which is open, as `fold` makes it."""
