@@ -543,17 +543,21 @@ def test_a_repetition_has_the_shape_of_its_second_input(op):
 
 
 @ops_that_are(Attending)
-def test_an_attention_broadcasts_queries_keys_and_the_mask(op):
+def test_an_attention_broadcasts_queries_keys_the_mask_and_the_sink(op):
     query, key, value = (
         elements(op, port, shape) for port, shape in enumerate([(2, 3, 4, 8), (2, 1, 5, 8), (1, 5, 6)])
     )
     mask = np.float32(np.arange(20).reshape(4, 5) % 3)
     assert all(port.optional for port in op.inputs[3:])
-    assert op.trait(Attending).apart == len(op.inputs) - 1
+    number = op.trait(Attending).sink
+    between, sink = [None] * (number - 4), np.float32([[[[0.5]], [[1.0]], [[2.0]]]])
     full = [np.broadcast_to(array, (2, 3, *array.shape[-2:])) for array in (query, key, value, mask)]
-    np.testing.assert_allclose(
-        call(op, query, key, value, mask, causal=False), call(op, *full, causal=False), 1e-5, 1e-6
-    )
+    for others, broadcast in (((), ()), ((*between, sink), (*between, np.broadcast_to(sink, (2, 3, 4, 1))))):
+        found = call(op, query, key, value, mask, *others, causal=False)
+        np.testing.assert_allclose(found, call(op, *full, *broadcast, causal=False), 1e-5, 1e-6)
+        scores = np.exp(query @ np.swapaxes(key, -1, -2) * 8**-0.5 + mask)
+        weights = scores.sum(-1, keepdims=True) + (np.exp(sink) if others else 0)
+        np.testing.assert_allclose(found, scores / weights @ value, 1e-5, 1e-6)
 
 
 @pytest.mark.parametrize("kind", [Reading, Storing])
