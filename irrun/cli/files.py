@@ -64,9 +64,10 @@ def read_standard_input() -> bytes:
 def require_files(context: click.Context, *paths: Path | None, model: Path | None = None) -> None:
     """Wrong use where one of the files is not there; the `model` may be `-`, which is standard input."""
     for path in paths if model == STANDARD else (model, *paths):
-        if path is not None and not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some paths
+        if path is not None and not os.path.exists(path):  # noqa: PTH110, methods of Path raise for some
             hint = ", and standard input is not read here" if path == STANDARD else ""
-            missing = f"the link {path} leads to no file" if path.is_symlink() else f"there is no file {path}{hint}"
+            link = os.path.islink(path)  # noqa: PTH114
+            missing = f"the link {path} leads to no file" if link else f"there is no file {path}{hint}"
             raise click.BadParameter(missing, context)
 
 
