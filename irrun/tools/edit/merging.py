@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
@@ -31,7 +32,7 @@ def append(model: Model, given: str) -> Joined:
     the other model cannot be read.
     """
     path, *pairs = given.split("\n")
-    if not Path(path).exists():
+    if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some
         raise ValueError(f"there is no file {path}")
     other = read_model(path).copy()
     _check_variables(model, other)
