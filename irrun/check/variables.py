@@ -34,6 +34,7 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             built.add((node.layer.graph, name))
         if first is not node and first.layer.id != node.layer.id:  # one id of two layers is reported
             yield from _twice(node, first, name)
+    lost = {graph: lacks_layers(graph) for graph in {node.layer.graph for node, _ in stored}}
     for node, name in stored:
         reader = read.get((node.layer.graph, name))
         if reader is not None and ("variable_type" in reader.attrs) == (node.op.version < _SINCE):
@@ -44,7 +45,7 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             reader is not None
             and (node.layer.graph, name) not in built
             and not inference.unbuilt.holds(node.layer)  # as in the body of a loop that nobody reads
-            and not lacks_layers(node.layer.graph)  # of which one may read it
+            and not lost[node.layer.graph]  # one of those that are not there may read it
         ):
             notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
             message = f"variable `{name}` is stored, but its ReadValue reaches no Result or Assign: nobody reads it"

@@ -235,6 +235,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
     stored = _by_variable("Assign", graph)
     strange = [layer for layer in graph.layers if not registry().versions(layer.type)]
     either = {layer.attributes.get("variable_id") for layer in strange}  # which may be the partner, and is reported
+    lost = bool(stored or read) and lacks_layers(graph)
     for name, layers in stored.items():
         for layer in layers[1:]:
             if layer.id == layers[0].id:  # which is reported: it may be there twice
@@ -243,7 +244,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
             message = f"variable `{name}` is stored twice"
             help = "store it once; which of the two counts depends on the order in which they happen to run"
             _at_variable("W912", message, layer, findings, help, notes)
-        if name not in read and name not in either and not lacks_layers(graph):
+        if name not in read and name not in either and not lost:
             close = close_matches(name, read)
             help = (
                 f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
@@ -253,7 +254,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
     twice = any(len(layers) > 1 for layers in stored.values())
     if not stored.keys() - read.keys() - either and not twice:  # a misspelt one would be reported twice
         alone = read.keys() - stored.keys() - either
-        for name in alone if alone and not lacks_layers(graph) else ():
+        for name in () if lost else alone:
             help = "add an Assign of that variable_id; without one the layer always gives its initial value"
             _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
 

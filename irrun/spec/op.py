@@ -767,28 +767,38 @@ class Op:
         broken = self._broken_by_all_ranks(inputs, attrs, iter(range(MAX_TRIED)))
         if broken is not None:
             raise broken.violation
-        ranked = inputs
+        ranked, tries = inputs, iter(range(MAX_TRIED))
         for number, tensor in enumerate(inputs):
             if tensor is None or tensor.shape is not None:
                 continue
-            possible = (rank for rank in self._ranks_of(number) if self._may_have(rank, number, ranked, attrs))
+            possible = (rank for rank in self._ranks_of(number) if self._may_have(rank, number, ranked, attrs, tries))
             rank, other = next(possible, None), next(possible, None)
             if rank is not None and other is None:
                 sized = Tensor(tensor.type, tuple(fresh() for _ in range(rank)))
                 ranked = [*ranked[:number], sized, *ranked[number + 1 :]]
         return ranked
 
-    def _may_have(self, rank: int, number: int, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> bool:
-        """Whether some ranks of other inputs break no rule where input `number` has this one."""
+    def _may_have(
+        self,
+        rank: int,
+        number: int,
+        inputs: Sequence[Tensor | None],
+        attrs: Mapping[str, Any],
+        tries: Iterator[int],
+    ) -> bool:
+        """Whether some ranks of others break no rule where input `number` has this one, as far as `tries` tell."""
         tensor = inputs[number]
         assert tensor is not None
         supposed = Tensor(tensor.type, _sizes_of_its_own(number, rank))
         trial = [*inputs[:number], supposed, *inputs[number + 1 :]]
         try:
+            next(tries)
             self._asked(trial, attrs, {})
+        except StopIteration:
+            return True
         except Violation:
             return False
-        return self._broken_by_all_ranks(trial, attrs, iter(range(MAX_TRIED))) is None
+        return self._broken_by_all_ranks(trial, attrs, tries) is None
 
     def _ranks_of(self, number: int) -> Sequence[int]:
         """The ranks that the port of an input may have."""
