@@ -160,9 +160,8 @@ def _with_inferred(
     ]
     inferred = [*told_at_causes([*inference.diagnostics, *bodies], declared, inference)]
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
-    strange = {
-        each.layer for each in inference.diagnostics if each.code in ("E301", "E302")
-    }  # no ends, for that reason
+    # what is no known op is no end, for that reason
+    strange = {each.layer for each in inference.diagnostics if each.code in ("E301", "E302")}
     problems = [each for each in problems if each.code != "W904" or each.layer not in dead | strange]
     whole = chain(check_variables(inference), check_order(inference))
     later: Iterable[Diagnostic] = chain(

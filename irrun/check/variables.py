@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterator
+from functools import cache
 
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic, Note
@@ -34,7 +35,7 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             built.add((node.layer.graph, name))
         if first is not node and first.layer.id != node.layer.id:  # one id of two layers is reported
             yield from _twice(node, first, name)
-    lost = {graph: lacks_layers(graph) for graph in {node.layer.graph for node, _ in stored}}
+    lost = cache(lacks_layers)  # most models never ask, and others for every variable
     for node, name in stored:
         reader = read.get((node.layer.graph, name))
         if reader is not None and ("variable_type" in reader.attrs) == (node.op.version < _SINCE):
@@ -45,7 +46,7 @@ def check_variables(inference: Inference) -> Iterator[Diagnostic]:
             reader is not None
             and (node.layer.graph, name) not in built
             and not inference.unbuilt.holds(node.layer)  # as in the body of a loop that nobody reads
-            and not lost[node.layer.graph]  # one of those that are not there may read it
+            and not lost(node.layer.graph)  # one of those that are not there may read it
         ):
             notes = (Note(f"layer {reader.layer} reads it", reader.layer.span),)
             message = f"variable `{name}` is stored, but its ReadValue reaches no Result or Assign: nobody reads it"

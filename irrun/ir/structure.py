@@ -235,7 +235,7 @@ def _check_variables(graph: Graph, findings: Findings) -> None:
     stored = _by_variable("Assign", graph)
     strange = [layer for layer in graph.layers if not registry().versions(layer.type)]
     either = {layer.attributes.get("variable_id") for layer in strange}  # which may be the partner, and is reported
-    lost = bool(stored or read) and lacks_layers(graph)
+    lost = stored.keys() != read.keys() and lacks_layers(graph)
     for name, layers in stored.items():
         for layer in layers[1:]:
             if layer.id == layers[0].id:  # which is reported: it may be there twice

@@ -69,7 +69,8 @@ class _Grouping:
         type = self.program.tensors[instruction.outputs[0]].type
         made = self.program.add(Tensor(type, (sizes[0], *split, *sizes[2:])))
         inputs = [queries, keys, values, *((mask, *others[1:]) if others else ())]
-        inputs[sink : sink + 1] = [sunk] * (sink < len(inputs))
+        if sunk is not None:
+            inputs[sink] = sunk
         self._append(instruction.changed(inputs=tuple(inputs), outputs=(made,)))
         self._reshaped(fold, made, sizes, instruction.outputs[0])
         return True
