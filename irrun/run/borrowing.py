@@ -73,6 +73,6 @@ def lasting(program: Program) -> set[int]:
     """The tensors whose arrays may share memory with the frame."""
     found = set(program.storage)
     for instruction in program.instructions:
-        if not found.isdisjoint(looked_at(instruction)):
+        if not (found.issuperset(instruction.results) or found.isdisjoint(looked_at(instruction))):
             found.update(instruction.results)
     return found

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from functools import partial
+from functools import cached_property, partial
 from operator import length_hint
 from time import perf_counter
 from typing import TYPE_CHECKING, Any
@@ -63,7 +63,6 @@ class Frame:
         self._by: str | None = None  # what computed an instruction, where only the run decides
         begin = aligned(program.scratch)  # scratch comes first: where it lies has been written to by other frames
         self.memory, self.owner = block[begin : begin + program.size], id(owner_of(block))
-        self.owners = owners([*program.constants.values(), block])
         self._scratch = block[: program.scratch] if program.scratch else None
         self._tensors = Tensors(program, self.memory)
         self._arrays = self._tensors.arrays
@@ -96,6 +95,11 @@ class Frame:
                 self._instructions.append(instruction)
                 self._calls.append(call)
         self._steps, self._joined = _joined(self._instructions, self._calls)
+
+    @cached_property
+    def owners(self) -> set[int]:
+        """The ids of the arrays that have the memory of the program, which a meter counts as one."""
+        return owners([*self.program.constants.values(), self.memory])
 
     def execute(self, arrays: Sequence[Array], run: Run, before: Sequence[Array | None] = ()) -> list[Array]:
         """The results for parameters `arrays`, some in the memory of this frame. Raises ExecutionError.

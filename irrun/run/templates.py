@@ -111,9 +111,9 @@ class Templates:
         forms = template.decided.forms
         setting = replace(setting, forms=forms)
         courses = [] if setting.refused else template.courses
-        placed = repeat(courses, settled, setting) if courses else None
-        if placed is None:
-            placed = place(settled, setting)
+        repeated = repeat(courses, settled, setting) if courses else None
+        placed, known = (place(settled, setting), False) if repeated is None else repeated
+        if not known:
             course = course_of(settled, placed, forms, setting)
             template.courses = [course, *courses[: MAX_COURSES - 1]]
         return placed

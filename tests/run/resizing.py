@@ -64,7 +64,7 @@ def in_full() -> Iterator[None]:
 @contextmanager
 def settled(counts: dict[str, int]) -> Iterator[None]:
     """Settled programs, which are there from the second time of a pattern on, are verified; how many there have been,
-    and how many of these were placed as one before."""
+    and how many of these were placed as one before, or began so."""
 
     def placed(program: Any, setting: Any) -> Any:
         verify(program)
@@ -76,12 +76,12 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
 
     def repeated(course: Any, program: Any, setting: Any) -> Any:
         made = repeat(course, program, setting)
-        counts["repeated" if made is not None else "not repeated"] += 1
+        counts["not repeated" if made is None else "repeated" if made[1] else "begun"] += 1
         if made is not None:
-            verify(made, planned=True, checked=setting.checked, iterated=setting.iterated)
-            anew = place(program, setting)
-            assert len(made.instructions) == len(anew.instructions)
-            assert (made.size, made.scratch, made.peak) == (anew.size, anew.scratch, anew.peak)
+            found, anew = made[0], place(program, setting)
+            verify(found, planned=True, checked=setting.checked, iterated=setting.iterated)
+            assert [own.by for own in found.instructions] == [own.by for own in anew.instructions]
+            assert (found.size, found.scratch, found.peak) == (anew.size, anew.scratch, anew.peak)
         return made
 
     def counted(*args: Any) -> Any:

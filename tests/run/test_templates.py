@@ -425,6 +425,7 @@ def test_a_program_goes_on_as_one_did_that_had_begun_in_the_same_way(tmp_path, c
         x = np.random.default_rng(length).standard_normal((2, length, 8), np.float32)
         same_as_in_full(ours, full, x)
     assert counts["repeated"] >= 6
+    assert counts["begun"] >= 1
 
 
 def test_rows_of_which_the_data_tell_the_sizes_are_prepared_once_for_all_lengths(tmp_path, counts):

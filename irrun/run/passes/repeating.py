@@ -3,7 +3,7 @@
 Expects a program that was settled from the same decided one as those whose `Course` it may follow; leaves what the
 passes that place it would. Of instructions that are of one kind whatever the sizes are the first one is offered to
 engines, and what becomes of it becomes of the others. Where that is something else than it was before, the program goes
-on as another one did of which all had become the same so far; else it has to be placed from the beginning.
+on as another one did of which all had become the same so far; if there is none, what is left is placed as ever.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from collections.abc import Hashable, Iterator, Mapping, Sequence
 from irrun.records import NamedTuple
 from irrun.run.internal_ops import DEQUANTIZE, REORDER
 from irrun.run.passes.assignment import Assignment
-from irrun.run.passes.planning import Span, lay_out, spans
+from irrun.run.passes.planning import Span, lay_out, plan_memory, spans
 from irrun.run.passes.setting import Form, Setting, Taken
 from irrun.run.passes.shortening import shorten
 from irrun.run.program import KERNEL, VIEW, Instruction, Program, Storage
@@ -69,8 +69,9 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
     return Course(steps, wanted, roots, spans(placed, setting))
 
 
-def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> Program | None:
-    """A settled program, ready for frames; None where it goes as none did before. Raises what `assign` raises."""
+def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tuple[Program, bool] | None:
+    """A settled program, ready for frames, and whether it went as one did before; None where it has to be placed from
+    the beginning. Raises what `assign` and `plan_memory` raise."""
     course, *others = courses
     assignment = Assignment(program, setting, program.read())
     for number in program.parameters:
@@ -94,7 +95,7 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> Pro
             others = [own for own in others if own.begins_as(course, position)]
             fitting = [own for own in others if own.steps[position].outcomes == outcomes]
             if not fitting:
-                return None
+                return _as_ever(assignment, program.instructions[position + 1 :], setting), False
             course, *others = fitting
             step = course.steps[position]
         models[step.kind] = [_model(own, assignment, setting) for own in became]
@@ -109,7 +110,17 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> Pro
     placed.storage = {number: placed.storage[number] for number in course.roots}
     if any(storage.root != course.roots[number] for number, storage in placed.storage.items()):
         return None
-    return lay_out(placed, course.used, setting)
+    return lay_out(placed, course.used, setting), True
+
+
+def _as_ever(assignment: Assignment, instructions: Sequence[Instruction], setting: Setting) -> Program:
+    """A program whose last `instructions` follow no course."""
+    for instruction in instructions:
+        for part in instruction.parts:
+            for number in part.outputs:
+                assignment.place(number)
+        assignment.add(instruction)
+    return plan_memory(shorten(assignment.finish(), setting), setting)
 
 
 class _Model(NamedTuple):
@@ -138,9 +149,10 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
         return True
     if taken is None:
         for number, other in zip(own.outputs, model.instruction.outputs, strict=True):
-            if number in course.roots:
-                lies = program.storage[other]
-                program.storage[number] = Storage(course.roots[number], start=lies.start, strides=lies.strides)
+            if other in program.storage:
+                lies, root = program.storage[other], course.roots.get(number)
+                root = _root(own, program) if root is None else root
+                program.storage[number] = Storage(root, start=lies.start, strides=lies.strides)
         program.instructions.append(own)
         return True
     again = assignment.again(own, taken)
@@ -159,6 +171,13 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
             assignment.lay(own.results[position], layout, taken.engine, own.layer)
     program.instructions.append(own.changed(work=work, compiled=compiled))
     return True
+
+
+def _root(view: Instruction, program: Program) -> int:
+    """In which tensor's memory the results of a view lie."""
+    source = view.port(view.op.view_of or "")
+    assert source is not None, "what is a view has one"
+    return program.storage[source].root if source in program.storage else source
 
 
 def _outcome(instruction: Instruction) -> Hashable:
