@@ -90,11 +90,12 @@ def test_descending_is_stable_and_has_nan_last(dtype):
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("lying", "CF")
 @pytest.mark.parametrize("most", [-1, 0, 1, 4])
-def test_ranked_is_by_class_then_score_then_number(dtype, most):
+def test_ranked_is_by_class_then_score_then_number(dtype, lying, most):
     rng = np.random.default_rng(1)
     for shape in ((0, 5), (3, 0), (1, 1), (5, 64), (70, 33)):
-        scores = rng.integers(-3, 4, shape).astype(dtype) * dtype(0.25)
+        scores = np.asarray(rng.integers(-3, 4, shape).astype(dtype) * dtype(0.25), order=lying)
         chosen = rng.random(shape) < 0.7
         pairs = []
         for label in range(shape[0]):
