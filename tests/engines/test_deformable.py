@@ -20,15 +20,14 @@ ENGINE = CompiledEngine(2)
 def test_deformable_convolutions_give_what_their_kernels_give(group, parts, zeros, masked, monkeypatch):
     rng = np.random.default_rng(5)
     cases = [((2, 12, 9, 7), 3, 1, 1, 1), ((1, 48, 20, 21), 3, 2, 1, 0), ((2, 12, 12, 11), 2, 1, 3, 2)]
-    for (shape, kernel, stride, dilation, pad), block in itertools.product(cases, (1 << 20, 1)):
-        monkeypatch.setattr(deformable, "COLUMN_BYTES", block)
-        monkeypatch.setattr(deformable, "PLACES", 256 if block > 1 else 32)
+    for (shape, kernel, stride, dilation, pad), (places, features) in itertools.product(cases, ((256, 60), (32, 6))):
+        monkeypatch.setattr(deformable, "PLACES", places)
         high, across = ((size + 2 * pad - dilation * (kernel - 1) - 1) // stride + 1 for size in shape[2:])
         taps = kernel * kernel
         offsets = rng.normal(0, 2, (shape[0], parts * taps * 2, high, across)).astype(np.float32)
         offsets[rng.random(offsets.shape) < 0.3] = -1  # at pixels, and just outside
         offsets[rng.random(offsets.shape) < 0.1] = rng.choice([np.nan, np.inf, -1e30, 5.5])
-        arrays = [rng.normal(size=shape), offsets, rng.normal(size=(6, shape[1] // group, kernel, kernel))]
+        arrays = [rng.normal(size=shape), offsets, rng.normal(size=(features, shape[1] // group, kernel, kernel))]
         arrays += [rng.uniform(0, 1, (shape[0], parts * taps, high, across))] if masked else []
         arrays = [array.astype(np.float32) for array in arrays]
         attrs = {"strides": (stride,) * 2, "dilations": (dilation,) * 2, "pads_begin": (pad,) * 2}

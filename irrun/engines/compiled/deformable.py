@@ -1,11 +1,11 @@
-"""Deformable convolutions: taps read between pixels into columns, a block of windows at a time, then a product.
+"""Deformable convolutions: taps read between pixels into columns, a block of windows at a time, and their product.
 
 Data come with their channels last: all channels of a pixel are read with the same weight.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -13,21 +13,21 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from irrun.engines.axes import channels_last, lies_so
+from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.loops import Floats, looped, unordered
+from irrun.engines.compiled.panels import panel_call, panels_of
 from irrun.engines.compiled.team import Team
-from irrun.engines.threads import Threads, cuts
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
+from irrun.engines.memory import ITEM, aligned
+from irrun.engines.threads import Threads
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
 from irrun.spec.windows import axes_of
 
 PLACES = 256
-"""Windows whose pixels and weights stay in the cache for all channels."""
+"""Windows, at most, whose columns one thread makes and multiplies while they are in its cache."""
 
-PIXEL_NANOSECONDS = 0.5
-"""What it takes about to read and weigh a pixel."""
-
-COLUMN_BYTES = 8 << 20
-"""Of the columns of a block of windows."""
+SHARES = 2
+"""That each thread takes of the windows, where they are few."""
 
 _pools: WeakKeyDictionary[Team, Threads] = WeakKeyDictionary()
 """The threads that call BLAS for products, whose own ones would wait for each other."""
@@ -66,23 +66,18 @@ def interpolate(
     pad_y: int,
     pad_x: int,
 ) -> None:
-    """Columns [group, count, taps, channels of a group] of an image's windows from `first` on, blocks of them for each
-    tap of a part.
+    """Columns [group, count, taps, channels of a group] of an image's windows from `first` on, for each tap of a part.
 
     The image is [height, width, channels], `kernel` is the width of the kernel, and `across` are the windows of a row,
-    of `windows` in all.
+    of `windows` in all; `count` are at most PLACES.
     """
     places = np.empty(4 * PLACES, np.int64)
     weights = np.empty(4 * PLACES, np.float32)
-    blocks = (count + PLACES - 1) // PLACES
     own, group = channels // parts, channels // GROUPS
-    for number in range(begin, end):
-        pair = number // blocks
+    for pair in range(begin, end):
         part, tap = pair // taps, pair % taps
-        start = number % blocks * PLACES
-        many = min(PLACES, count - start)
-        for i in range(many):
-            window = first + start + i
+        for i in range(count):
+            window = first + i
             row, column = window // across * stride_y - pad_y, window % across * stride_x - pad_x
             at = 2 * pair * windows + window
             y = float(offsets[at]) + float(row + tap // kernel * dilation_y)
@@ -100,7 +95,7 @@ def interpolate(
                 v, u = min(max(v, 0), height - 1), min(max(u, 0), width - 1)
                 places[4 * i + corner] = (v * width + u) * channels
                 weights[4 * i + corner] = np.float32(share * scale)
-        for i in range(many):
+        for i in range(count):
             upper, lower = places[4 * i], places[4 * i + 2]
             further, last = places[4 * i + 1], places[4 * i + 3]
             a, b, c, d = weights[4 * i], weights[4 * i + 1], weights[4 * i + 2], weights[4 * i + 3]
@@ -108,7 +103,7 @@ def interpolate(
             while channel < (part + 1) * own:
                 one = channel // group
                 run = min((part + 1) * own, (one + 1) * group) - channel
-                target = ((one * count + start + i) * taps + tap) * group + channel - one * group
+                target = ((one * count + i) * taps + tap) * group + channel - one * group
                 for k in range(run):
                     total = data[upper + channel + k] * a + data[further + channel + k] * b
                     columns[target + k] = total + data[lower + channel + k] * c + data[last + channel + k] * d
@@ -133,8 +128,8 @@ def deformable_convolution(work: Work, team: Team) -> Compiled | None:
     rows, columns = axes_of(data.shape[2:], filters.shape[2:], **geometry)
     group, parts, taps = attrs["group"], attrs["deformable_group"], filters.shape[2] * filters.shape[3]
     features, (high, across) = filters.shape[0], work.outputs[0].shape[2:]
-    windows, length = high * across, channels // group * taps
-    step = min(max(COLUMN_BYTES // (4 * channels * taps), PLACES), windows)
+    windows, inner, outer = high * across, channels // group * taps, features // group
+    step = min(PLACES, -(-batch * windows // (team.count * SHARES)), windows)
     constants: dict[str, int] = {
         "PLACES": PLACES,
         "GROUPS": group,
@@ -143,6 +138,7 @@ def deformable_convolution(work: Work, team: Team) -> Compiled | None:
     }
     sliding = [value for name in ("stride", "dilation") for value in (getattr(rows, name), getattr(columns, name))]
     sliding += [int(axis.pads[0]) for axis in (rows, columns)]
+    room = aligned(ITEM * channels * taps * step)
     pool = _pools.setdefault(team, Threads(team.count))
     last, wants, gives = channels_last(data), unordered(work), dict[int, Layout]()
     if lies_so(data, last):
@@ -155,33 +151,55 @@ def deformable_convolution(work: Work, team: Team) -> Compiled | None:
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         images, offsets = inputs[0].transpose(0, 2, 3, 1), inputs[1]
-        weights = np.ascontiguousarray(inputs[2].transpose(0, 2, 3, 1)).reshape(group, features // group, length)
         mask = inputs[3] if constants["MASKED"] else offsets
-        results = outputs[0].reshape(batch, group, features // group, windows)
-        calls: list[Call] = []
-        for image, first in np.ndindex(batch, -(-windows // step)):
-            first *= step
-            count = min(step, windows - first)
-            made = scratch[: 4 * channels * taps * count].view(np.float32)
-            arguments = [images[image], offsets[image], mask[image], made, channels, parts, height, width]
-            arguments += [taps, filters.shape[3], windows, across, first, count, *sliding]
-            pieces = parts * taps * -(-count // PLACES)
-            nanoseconds = channels * taps * count * 4 * PIXEL_NANOSECONDS
-            calls.append(looped(team, interpolate, arguments, pieces, nanoseconds, **constants))
-            right = made.reshape(group, count, length)
-            result = results[image][..., first : first + count]
-            parted = cuts(count, min(team.count, -(-count // PLACES)))
-            calls.append(pool.call([_product(weights, right[:, c], result[..., c]) for c in parted]))
-        return chain(calls)
+        results = outputs[0].reshape(batch, group, outer, windows)
+        multiply = _multiplying(team, filters, inputs[2], group, results)
 
-    return Compiled(bind, scratch=4 * channels * taps * step, wants=wants, gives=gives)
+        def some(place: tuple[int, int], made: Array) -> list[Call]:
+            """The calls for some windows of an image, whose columns are `made` in between."""
+            image, first = place[0], place[1] * step
+            count = min(step, windows - first)
+            columns = made[: group * count * inner]
+            arguments = [images[image], offsets[image], mask[image], columns, channels, parts, height, width]
+            arguments += [taps, filters.shape[3], windows, across, first, count, *sliding]
+            interpolated = looped(team, interpolate, arguments, parts * taps, 0, **constants)
+            result = results[image][..., first : first + count].transpose(0, 2, 1)
+            return [interpolated, *multiply(columns.reshape(group, count, inner), result)]
+
+        pieces = list(np.ndindex(batch, -(-windows // step)))
+        return pool.each(pieces, some, scratch, room, shared=len(pieces) > 1, blas=True)
+
+    return Compiled(bind, scratch=room * team.count, wants=wants, gives=gives)
+
+
+def _multiplying(
+    team: Team, filters: Operand, weights: Array, group: int, results: Array
+) -> Callable[[Array, Array], list[Call]]:
+    """What gives the calls for columns [group, windows, inner] times filters, as [group, windows, outer]."""
+    outer = results.shape[2]
+    if filters.value is None or outer < LANES or results.strides[2] != results.itemsize:
+        rows = np.ascontiguousarray(weights.transpose(0, 2, 3, 1)).reshape(group, outer, -1)
+        return lambda columns, result: [_product(rows, columns, result)]
+    groups = [filters.value[n * outer : (n + 1) * outer] for n in range(group)]
+    panels = [panels_of(own, _last, "channels last").array() for own in groups]
+
+    def multiply(columns: Array, result: Array) -> list[Call]:
+        triples = zip(panels, columns, result, strict=True)
+        return [panel_call(team, own, data, written) for own, data, written in triples]
+
+    return multiply
+
+
+def _last(filters: Array) -> Array:
+    """Filters [outer, inner] of some with their channels last."""
+    return filters.transpose(0, 2, 3, 1).reshape(len(filters), -1)
 
 
 def _product(weights: Array, columns: Array, result: Array) -> Call:
-    """A call for [group, features, length] times [group, windows, length], transposed, as the result lies."""
+    """A call for [group, windows, inner] times [group, outer, inner], transposed, as the result lies."""
     if result.strides[-1] == result.itemsize:
-        return partial(np.matmul, weights, columns.transpose(0, 2, 1), out=result)
-    return partial(np.matmul, columns, weights.transpose(0, 2, 1), out=result.transpose(0, 2, 1))
+        return partial(np.matmul, columns, weights.transpose(0, 2, 1), out=result)
+    return partial(np.matmul, weights, columns.transpose(0, 2, 1), out=result.transpose(0, 2, 1))
 
 
 COMPILERS = dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), deformable_convolution)

@@ -7,7 +7,7 @@ weights at a third of the speed of memory.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from typing import Any
@@ -16,10 +16,10 @@ import numpy as np
 
 from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_once
-from irrun.engines.compiled.posts import KernelOperand, kernel_posts, operand_arguments
+from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
+from irrun.engines.memory import Arranged, allocate, arranged_once, data_address
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
@@ -39,10 +39,8 @@ POSTS_SECONDS = 50e-6
 """What posts may take that one thread computes behind the product; longer ones are left to who shares them."""
 
 
-def _arranged(transposed: bool, value: Array) -> Array:
-    """Weights [inner, columns] as an array [panels, inner, 16]. Columns that are not there are 0."""
-    matrix = value.reshape(value.shape[-2:])
-    columns = matrix if transposed else matrix.T
+def _arranged(columns: Array) -> Array:
+    """Weights [columns, inner] as an array [panels, inner, 16]. Columns that are not there are 0."""
     count, inner = columns.shape
     whole = count // LANES
     memory = allocate(-(-count // LANES) * inner * LINE).view(np.float32)
@@ -57,9 +55,30 @@ def _arranged(transposed: bool, value: Array) -> Array:
 _panels: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
 
 
-def _panels_of(value: Array, transposed: bool) -> Arranged:
-    """Those of a constant, which works of other numbers of rows share."""
-    return arranged_once(_panels, [value], partial(_arranged, transposed), transposed)
+def panels_of(value: Array, columns: Callable[[Array], Array], *way: Hashable) -> Arranged:
+    """Those of the `columns` [columns, inner] of a constant, which all works share that have them in the same way."""
+    return arranged_once(_panels, [value], lambda value: _arranged(columns(value)), *way)
+
+
+def panel_call(team: Team, panels: Array, data: Array, result: Array) -> Kernel:
+    """A call of one thread for data [rows, inner] times panels, into a result [rows, columns] of dense rows."""
+    kind = _kind_of(len(data))
+    told = _told(panels, len(panels), data, data.strides, result)
+    seconds = result.size * panels.shape[1] / PRODUCTS
+    return Kernel(team, address_of(kind), kind.form.of(**told), (panels, data, result), shared=False, seconds=seconds)
+
+
+def _kind_of(rows: int, posts: tuple[KernelPost, ...] = ()) -> PanelKind:
+    return PanelKind(-(-rows // -(-rows // at_once())), posts)
+
+
+def _told(panels: Array, chunk: int, data: Array, strides: Sequence[int], result: Array) -> dict[str, int]:
+    """What the kernel is told of all but its posts."""
+    count, inner, _ = panels.shape
+    told = {"items": -(-count // chunk), "chunk": chunk, "panels": count, "panel": panels.strides[0], "inner": inner}
+    told |= {"columns": result.shape[1], "weights": data_address(panels)}
+    told |= {"rows": result.shape[0], "data": data_address(data), "data_row": strides[0], "data_step": strides[1]}
+    return told | {"result": data_address(result), "result_row": result.strides[0]}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +97,8 @@ class _Product:
     def compiled(self, team: Team, work: Work) -> Compiled:
         _, right = work.required(2)
         assert right.value is not None
-        panels = _panels_of(right.value, work.attrs["transpose_b"])
+        turned = work.attrs["transpose_b"]
+        panels = panels_of(right.value, _rows if turned else _columns, turned)
         again = partial(self.compiled, team)
         return Compiled(partial(self._bind, team, panels), 0, self.wants, taken=frozenset({1}), again=again)
 
@@ -88,14 +108,19 @@ class _Product:
         shared = seconds > SHARED_SECONDS
         count = len(weights)
         chunk = -(-count // (CHUNKS * team.count)) if shared else count
-        told = {"items": -(-count // chunk), "chunk": chunk, "panels": count, "panel": weights.strides[0]}
-        told |= {"columns": self.columns, "inner": self.inner, "weights": data_address(weights)}
-        told |= {"rows": self.rows, "data": data_address(inputs[0]), "data_row": self.strides[0]}
-        told |= {"data_step": self.strides[1], "result": data_address(output), "result_row": self.columns * ITEM}
+        told = _told(weights, chunk, inputs[0], self.strides, output)
         told |= operand_arguments(self.kind.posts, self.operands, inputs, AXES)
         held = panels, weights, inputs, output
         kernel = Kernel(team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds)
         return chain([kernel, *self.rest.bind(inputs, output)(...)])
+
+
+def _rows(value: Array) -> Array:
+    return value.reshape(value.shape[-2:])
+
+
+def _columns(value: Array) -> Array:
+    return _rows(value).T
 
 
 def product(work: Work, team: Team) -> Compiled | None:
@@ -116,9 +141,7 @@ def _product_of(work: Work) -> _Product | None:
     rest = posts_of(left, (rows, columns))
     if rest is None or nanoseconds_of(left, head=False) * rows * columns * 1e-9 > POSTS_SECONDS:
         return None
-    blocks = -(-rows // at_once())
-    kind = PanelKind(-(-rows // blocks), own)
-    return _Product(kind, operands, rest, rows, strides, wants, inner, columns)
+    return _Product(_kind_of(rows, own), operands, rest, rows, strides, wants, inner, columns)
 
 
 COMPILERS = {"MatMul-1": product}
