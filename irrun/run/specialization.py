@@ -89,7 +89,7 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
-        self._small = MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
+        self._small = _most_small(instruction)
         self.opened = self._opened()
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
@@ -378,6 +378,16 @@ class Specialization:
                 results[position] = room(operand, None)
                 calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
         return _Bound(calls, results)
+
+
+def at_most_small(program: Program, instruction: Instruction) -> bool:
+    """Whether one of known sizes reads so little that its kernel computes it while an engine prepares it."""
+    read = [program.tensors[number] for number in instruction.operands if number is not None]
+    return sum(prod(map(int, tensor.shape or ())) for tensor in read) <= _most_small(instruction)
+
+
+def _most_small(instruction: Instruction) -> int:
+    return MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
 
 
 def _is_single(op: Op) -> bool:
