@@ -57,7 +57,10 @@ def resized(made: Case, rng: np.random.Generator) -> Feed:
 @contextmanager
 def in_full() -> Iterator[None]:
     """Programs are made from the beginning for all sizes."""
-    with patch.object(Templates, "prepare", lambda self, setting, shapes: prepare(self._program, setting)):
+    with (
+        patch.object(preparation, "_is_light", lambda program: False),
+        patch.object(Templates, "prepare", lambda self, setting, shapes: prepare(self._program, setting)),
+    ):
         yield
 
 
