@@ -27,7 +27,6 @@ from irrun.run.passes import prepare
 from irrun.run.passes.setting import Setting
 from irrun.run.patterns import Pattern, Shapes, fits, grown, open_shapes
 from irrun.run.program import KERNEL, VIEW, Program
-from irrun.run.reserve import Reserve
 from irrun.run.specialization import Specialization, at_most_small, is_typed, is_unsized
 from irrun.spec.op import Array
 from irrun.spec.traits import Accumulating, Products
@@ -166,8 +165,7 @@ class Preparation:
         self._ready = ready
         self._free: list[Block] = []  # the one that was released last is the last one
         self._turn = 0  # how often a block was taken
-        inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
-        self._reserve = None if inner else Reserve()
+        self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
         self._templates: Templates | None = None
 
     @property
@@ -230,13 +228,15 @@ class Preparation:
                 self._free.remove(block)
             self._turn += 1
             block.turn = self._turn
+        setting = self._setting
         try:
             if prepared not in block.frames:
                 with self._paused():
                     block.grow(aligned(prepared.program.scratch) + prepared.program.size)
                     block.frames[prepared] = Frame(
                         *(prepared.program, block.memory, self._kernels, prepared.specializations),
-                        *(self._reserve, self._comparison),
+                        *(setting.reserve.lend if self._inner else setting.reserve.take, not self._inner),
+                        self._comparison,
                     )
         except BaseException:
             self.release(block)
