@@ -155,11 +155,14 @@ def aligned_regions(
     sizes = corners[:, 2:] - corners[:, :2]
     if not aligned:
         sizes = np.maximum(sizes, 1)
-    result = np.zeros((len(rois), data.shape[1], pooled_h, pooled_w), data.dtype)
-    for batch in np.unique(batch_indices):
-        own = np.flatnonzero(batch_indices == batch)
-        bins = (pooled_h, pooled_w)
-        result[own] = pool(maps[batch], corners[own, 1::-1], sizes[own, ::-1], bins, sampling_ratio, mode)
+    starts, sizes, bins = corners[:, 1::-1], sizes[:, ::-1], (pooled_h, pooled_w)
+    images = np.unique(batch_indices)
+    if len(images) == 1:
+        return pool(maps[images[0]], starts, sizes, bins, sampling_ratio, mode).astype(data.dtype, copy=False)
+    result = np.zeros((len(rois), data.shape[1], *bins), data.dtype)
+    for image in images:
+        own = np.flatnonzero(batch_indices == image)
+        result[own] = pool(maps[image], starts[own], sizes[own], bins, sampling_ratio, mode)
     return result
 
 

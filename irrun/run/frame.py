@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, IRError
-from irrun.engines.memory import aligned, allocate, data_address
+from irrun.engines.memory import aligned, data_address
 from irrun.engines.work import Call, Joinable, either
 from irrun.interruption import hand_on
 from irrun.records import dataclass
@@ -23,7 +23,6 @@ from irrun.run.kernels import Kernels
 from irrun.run.memory import owner_of, owners
 from irrun.run.observation import Observation
 from irrun.run.program import VIEW, Instruction, Program, Quick
-from irrun.run.reserve import Reserve
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization
 from irrun.run.tensors import Tensors
@@ -42,8 +41,9 @@ told where it is."""
 class Frame:
     """The calls of a program that engines have compiled, bound to the beginning of a `block` of memory.
 
-    `specializations` are its instructions of unknown sizes, by number. Large results are handed on in memory of the
-    `reserve`, if there is one. With a `comparison` all that engines compute is held against the ops' kernels.
+    `specializations` are its instructions of unknown sizes, by number. Large results are handed on in memory that is
+    `given`, large inputs of one that `borrows` are read where they lie. With a `comparison` all that engines compute is
+    held against the ops' kernels.
 
     Raises EngineFailed where one cannot bind what it has compiled.
     """
@@ -54,10 +54,11 @@ class Frame:
         block: Array,
         kernels: Kernels,
         specializations: Mapping[int, Specialization | Enclosure],
-        reserve: Reserve | None,
+        given: Callable[[int], Array],
+        borrows: bool,
         comparison: Comparison | None = None,
     ) -> None:
-        self._reserve = reserve
+        self._given = given
         self.program, self._kernels, self._comparison = program, kernels, comparison
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
@@ -73,7 +74,7 @@ class Frame:
             self._arrays[number] = self._anew(number)
         lying = lasting(program) - self._own.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
-        self._borrowed_inputs = [] if comparison is not None or reserve is None else read_as_given(program)
+        self._borrowed_inputs = [] if comparison is not None or not borrows else read_as_given(program)
         there = {given.position for given in self._borrowed_inputs}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
         self._fed = [
@@ -164,8 +165,7 @@ class Frame:
         """Memory for a result that is handed on as it is."""
         tensor = self.program.tensors[number]
         size = self.program.storage[number].nbytes
-        memory = allocate(size) if self._reserve is None else self._reserve.take(size)
-        return memory.view(numpy_dtype(tensor.type)).reshape(tensor.shape)
+        return self._given(size).view(numpy_dtype(tensor.type)).reshape(tensor.shape)
 
     def _look_at(self, given: Given, array: Array, *, copied: bool) -> None:
         """Have what reads an input read it where it lies, or where it is copied to if it does not lie as it should, or

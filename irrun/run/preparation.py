@@ -26,9 +26,8 @@ from irrun.run.memory import Meter
 from irrun.run.passes import prepare
 from irrun.run.passes.setting import Setting
 from irrun.run.patterns import Pattern, Shapes, fits, grown, open_shapes
-from irrun.run.program import KERNEL, Program
-from irrun.run.reserve import Reserve
-from irrun.run.specialization import Specialization, is_typed, is_unsized
+from irrun.run.program import KERNEL, VIEW, Program
+from irrun.run.specialization import Specialization, at_most_small, is_typed, is_unsized
 from irrun.spec.op import Array
 from irrun.spec.traits import Accumulating, Products
 
@@ -47,6 +46,10 @@ MAX_PATIENT = 32
 PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
 and in many where there are no products to be computed."""
+
+ROWS_AT_ONCE = 4
+"""Rows of instructions that get programs for what has come so often; as many more do when it comes once more, so that
+the run of a model that has many, such as a mixture of experts, does not wait for all of theirs."""
 
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
@@ -127,7 +130,8 @@ class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
 
     Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
-    for shapes when they come again; until then one does for all, of instructions that are specialised one by one.
+    for shapes when they come again, `late` times more than others; until then one does for all, of instructions that
+    are specialised one by one. So it is for inputs of a model where the latest program is light.
 
     `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that.
     """
@@ -140,13 +144,15 @@ class Preparation:
         comparison: Comparison | None,
         *,
         patient: bool = False,
+        late: int = 0,
         ready: bool = True,
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
         ranked = all(built.tensors[number].shape is not None for number in built.parameters)
         self._patient = patient and ranked  # what is for all sizes is for some rank
-        self._patience = PATIENCE if _multiplies(built) else MORE_PATIENCE
+        self._patience = late + (PATIENCE if patient and _multiplies(built) else MORE_PATIENCE)
+        self._light = False  # of the latest program for known sizes
         self._open: _Prepared | None = None
         self._seen: OrderedDict[Shapes, int] = OrderedDict()  # with how often
         self._lock = fork_safe(Lock())
@@ -159,8 +165,7 @@ class Preparation:
         self._ready = ready
         self._free: list[Block] = []  # the one that was released last is the last one
         self._turn = 0  # how often a block was taken
-        inner = setting.iterated or patient  # whose results belong to a run, which counts what it takes
-        self._reserve = None if inner else Reserve()
+        self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
         self._templates: Templates | None = None
 
     @property
@@ -223,13 +228,15 @@ class Preparation:
                 self._free.remove(block)
             self._turn += 1
             block.turn = self._turn
+        setting = self._setting
         try:
             if prepared not in block.frames:
                 with self._paused():
                     block.grow(aligned(prepared.program.scratch) + prepared.program.size)
                     block.frames[prepared] = Frame(
                         *(prepared.program, block.memory, self._kernels, prepared.specializations),
-                        *(self._reserve, self._comparison),
+                        *(setting.reserve.lend if self._inner else setting.reserve.take, not self._inner),
+                        self._comparison,
                     )
         except BaseException:
             self.release(block)
@@ -274,7 +281,12 @@ class Preparation:
                     self._patterns.popitem(last=False)
             if worth:
                 return self._keep((pattern, watched), made)
-        return self._keep((shapes, watched), self._made(shapes, watched))
+        if self._light and not watched:
+            return self._patiently(shapes)
+        made = self._made(shapes, watched)
+        # whose inputs are checked: a body may be given what it does not declare
+        self._light = not (watched or self._setting.iterated) and _is_light(made.program)
+        return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:
         """Whether a frame is the right one still: not where there is no room for it now, or may be a better one."""
@@ -361,16 +373,18 @@ class Preparation:
             return {}
         read = program.read(made=setting.watched)
         found: dict[int, Specialization | Enclosure] = {}
+        rows = 0
         for position, instruction in enumerate(program.instructions):
             if instruction.enclosed is not None:
-                found[position] = self._enclosure(instruction.enclosed)
+                found[position] = self._enclosure(instruction.enclosed, rows // ROWS_AT_ONCE)
+                rows += 1
             elif is_typed(program, instruction):
                 made = Specialization(program, instruction, read, setting, self._kernels)
                 if made.opened or is_unsized(program, instruction):
                     found[position] = made
         return found
 
-    def _enclosure(self, program: Program) -> Enclosure:
+    def _enclosure(self, program: Program, late: int) -> Enclosure:
         """What computes an enclosed program, the same as in other programs that are kept."""
         with self._lock:
             kept = [*self._kept.values()]
@@ -379,7 +393,7 @@ class Preparation:
                 if isinstance(found, Enclosure) and found.preparation.built is program:
                     return found
         own = replace(self._setting, iterated=False)
-        return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True))
+        return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True, late=late))
 
 
 def _fixed(program: Program) -> Shapes | None:
@@ -394,6 +408,16 @@ def _multiplies(program: Program) -> bool:
     """Whether products are added up, for which engines are many times as quick as kernels."""
     ops = (part.op for instruction in program.instructions for part in instruction.parts)
     return any(op.trait(kind) is not None for op in ops for kind in (Products, Accumulating))
+
+
+def _is_light(program: Program) -> bool:
+    """Whether most instructions of a program of known sizes read so little that kernels compute them in less time than
+    it takes to ask their rules again."""
+    steps = [instruction for instruction in program.instructions if instruction.by != VIEW]
+    if any(own.bodies or (own.enclosed is not None and _multiplies(own.enclosed)) for own in steps):
+        return False
+    large = [own for own in steps if own.compiled is not None and not at_most_small(program, own)]
+    return 2 * len(large) <= len(steps)
 
 
 def _known(setting: Setting) -> Shapes | None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -89,7 +89,7 @@ class Specialization:
         self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
-        self._small = MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
+        self._small = _most_small(instruction)
         self.opened = self._opened()
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
@@ -364,7 +364,8 @@ class Specialization:
                 calls.append(_reorder(engine, operand, layout, array, read[-1]))
             else:
                 read.append(array)
-        written = [room(operand, compiled.gives.get(position)) for position, operand in enumerate(work.outputs)]
+        take = self._setting.reserve.lend
+        written = [room(operand, compiled.gives.get(position), take) for position, operand in enumerate(work.outputs)]
         scratch = allocate(compiled.scratch) if compiled.scratch else None
         call = compiled.bind(read, written, scratch)
         if compiled.judging is not None:
@@ -375,9 +376,19 @@ class Specialization:
         for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
             layout = compiled.gives.get(position)
             if layout is not None and layout.strides is None:
-                results[position] = room(operand, None)
+                results[position] = room(operand, None, take)
                 calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
         return _Bound(calls, results)
+
+
+def at_most_small(program: Program, instruction: Instruction) -> bool:
+    """Whether one of known sizes reads so little that its kernel computes it while an engine prepares it."""
+    read = [program.tensors[number] for number in instruction.operands if number is not None]
+    return sum(prod(map(int, tensor.shape or ())) for tensor in read) <= _most_small(instruction)
+
+
+def _most_small(instruction: Instruction) -> int:
+    return MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
 
 
 def _is_single(op: Op) -> bool:
@@ -411,10 +422,10 @@ def _reorder(engine: Engine, operand: Operand, layout: Layout | None, source: Ar
     return compiled.bind([source], [target], allocate(compiled.scratch) if compiled.scratch else None)
 
 
-def room(operand: Operand, layout: Layout | None) -> Array:
-    """Fresh memory for a tensor in a layout."""
+def room(operand: Operand, layout: Layout | None, take: Callable[[int], Array] = allocate) -> Array:
+    """Memory that is taken for a tensor in a layout."""
     dtype = numpy_dtype(operand.type)
     if layout is None:
-        return np.ndarray(operand.shape, dtype, allocate(prod(operand.shape) * dtype.itemsize))
-    memory = allocate(layout.nbytes)
+        return np.ndarray(operand.shape, dtype, take(prod(operand.shape) * dtype.itemsize))
+    memory = take(layout.nbytes)
     return memory if layout.strides is None else np.ndarray(operand.shape, dtype, memory, strides=layout.strides)

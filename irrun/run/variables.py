@@ -12,10 +12,10 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import data_address
+from irrun.engines.reserve import OWN_REFERENCES
 from irrun.engines.work import chain
 from irrun.locks import fork_safe
 from irrun.records import dataclass
-from irrun.run.reserve import OWN_REFERENCES
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 

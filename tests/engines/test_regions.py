@@ -1,5 +1,7 @@
 """Regions of feature maps pooled by compiled loops, held against the ops' kernels."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from engines.works import computed, plain, work_of
@@ -33,6 +35,16 @@ def test_pooled_regions_are_the_same(mode, ratio):
         given = (maps, starts, sizes, bins, ratio, mode)
         found = regions.pooled_regions(TEAM, never, *given)
         np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
+
+
+def test_maps_that_have_their_channels_last_are_read_as_they_lie():
+    rng = np.random.default_rng(8)
+    lying = rng.normal(size=(9, 7, 20)).astype(np.float32)
+    starts, sizes = rng.uniform(0, 6, (2, 5, 2)).astype(np.float32)
+    given = (lying.transpose(2, 0, 1), starts, sizes, (2, 3), 2, "avg")
+    with patch.object(regions, "turned", never):
+        found = regions.pooled_regions(TEAM, never, *given)
+    np.testing.assert_allclose(found, _rois.pooled_regions(*given), **CLOSE)
 
 
 @pytest.mark.parametrize("mode", ["avg", "max"])
@@ -87,6 +99,7 @@ def cases():
     batches = images[:, 0].astype(np.int32)
     for mode in ("asymmetric", "half_pixel_for_nn", "half_pixel"):
         yield "ROIAlign-9", ALIGN | {"aligned_mode": mode}, [maps, images[:, 1:].copy(), batches]
+    yield "ROIAlign-9", ALIGN | {"aligned_mode": "half_pixel"}, [maps, images[:, 1:].copy(), np.ones_like(batches)]
     yield "ROIAlign-3", ALIGN | {"mode": "max", "sampling_ratio": 0}, [maps, images[:, 1:].copy(), batches]
     layers = [rng.normal(size=(1, 5, 80 // n, 60 // n)).astype(np.float32) for n in (1, 2, 4)]
     boxes = np.concatenate([images[:, 1:] * 9, [[3, 3, 3, 9]]]).astype(np.float32)

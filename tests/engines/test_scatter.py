@@ -149,6 +149,16 @@ def test_sums_build_up_in_the_order_of_the_updates(engine: CompiledEngine, axis:
     assert opened(engine, NEW, SUM, data, indices + data.shape[axis], updates, axis) is None
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_where_nothing_is_updated_the_result_is_a_copy(engine: CompiledEngine, axis: int) -> None:
+    data = np.random.default_rng(axis).integers(0, 9, (7, 33, 19))
+    shape = [0 if number == axis else size for number, size in enumerate(data.shape)]
+    for name, attrs in ((OLD, {}), (NEW, SUM)):
+        (result,) = opened(engine, name, attrs, data, np.zeros(shape, np.int64), np.zeros(shape, np.int64), axis)
+        np.testing.assert_array_equal(result, data)
+        assert not np.shares_memory(result, data)
+
+
 def test_one_call_for_one_shape_after_the_other(engine: CompiledEngine, monkeypatch: Any) -> None:
     monkeypatch.setattr(scatter, "MAX_KEPT", 3)
     rng = np.random.default_rng(3)

@@ -16,7 +16,7 @@ from differential.generate import case
 from differential.graph import Case, Feed, Graph, save
 
 import irrun
-from irrun.run import templates
+from irrun.run import preparation, templates
 from irrun.run.passes import place, prepare
 from irrun.run.templates import Templates
 from run.verification import verify
@@ -57,7 +57,10 @@ def resized(made: Case, rng: np.random.Generator) -> Feed:
 @contextmanager
 def in_full() -> Iterator[None]:
     """Programs are made from the beginning for all sizes."""
-    with patch.object(Templates, "prepare", lambda self, setting, shapes: prepare(self._program, setting)):
+    with (
+        patch.object(preparation, "_is_light", lambda program: False),
+        patch.object(Templates, "prepare", lambda self, setting, shapes: prepare(self._program, setting)),
+    ):
         yield
 
 
@@ -90,6 +93,7 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
         return program
 
     with (
+        patch.object(preparation, "_is_light", lambda program: False),
         patch.object(templates, "PATIENCE", 1),
         patch.object(templates, "place", placed),
         patch.object(templates, "settle", counted),

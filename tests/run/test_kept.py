@@ -61,6 +61,7 @@ def test_patterns_of_sizes_that_grow_are_not_kept_for_ever(monkeypatch: pytest.M
 
 def test_a_pattern_that_made_way_for_other_sizes_comes_back(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(preparing, "MAX_KEPT", 4)
+    monkeypatch.setattr(preparing, "_is_light", lambda program: False)
     executor = irrun.GraphExecutor(growing(), engine="numpy")
     made: list[object] = []
     prepare = preparing.Preparation._made
@@ -140,3 +141,31 @@ def test_engines_go_with_their_executor(engine: str, tmp_path: Path):
     del executor
     gc.collect()
     assert [found() for found in gone] == [None] * len(gone)
+
+
+def weighed() -> Any:
+    """Rows times a matrix and some element-wise ops, of a batch and a length that are open."""
+    rng = np.random.default_rng(3)
+    with irrun.build("m", opset=13) as g:
+        x = g.Parameter("f32[?,?,4]", name="x")
+        y = g.MatMul(x, rng.normal(0, 1, (4, 4)).astype(np.float32), transpose_a=False, transpose_b=False)
+        shape = g.Concat(g.Gather(g.ShapeOf(y), np.array([1, 0]), np.int64(0)), np.array([4]), axis=0)
+        turned = g.Reshape(g.Transpose(y, np.array([1, 0, 2])), shape, special_zero=False)
+        g.Result(g.SoftMax(g.Multiply(turned, g.Sigmoid(g.ReduceMean(turned, np.array([2]), keep_dims=True))), axis=1))
+    return g.model
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn", "check"])
+@pytest.mark.parametrize("much", [False, True])
+def test_sizes_that_come_once_get_no_program_where_little_is_computed(much: bool, engine: str, monkeypatch: Any):
+    """The first ones do, those behind one that computes much, and those that come again; others go by an open one."""
+    monkeypatch.setattr(preparing, "MORE_PATIENCE", 2)
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 1 << 12)
+    ours, plain = (irrun.GraphExecutor(weighed(), engine=name) for name in (engine, "reference"))
+    rng, made = np.random.default_rng(4), []
+    for batch, length in [(60, 90) if much else (2, 7), (3, 5), (5, 3), (3, 5), (0, 4), (3, 5), (3, 5), (60, 90)]:
+        x = rng.normal(0, 1, (batch, length, 4)).astype(np.float32)
+        (found,), (expected,) = ours.run(x=x).values(), plain.run(x=x).values()
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        made.append(len(ours._whole.preparation._kept))
+    assert made == ([1, *[2] * 7] if much else [1, 1, 1, 1, 1, 2, 2, 2])

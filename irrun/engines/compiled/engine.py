@@ -39,8 +39,13 @@ ELEMENTWISE = frozenset(
 REDUCTIONS = frozenset(VECTORIZED["reduction"].split())
 """Ops that fold axes."""
 
-MADE_FOR_SIZES = ELEMENTWISE | MOVING | REDUCTIONS
-"""Ops whose modules have no calls for any sizes: these need not be loaded to know that."""
+OPENED = frozenset(
+    {
+        *("ScaledDotProductAttention-13", "GatherElements-6", "ScatterElementsUpdate-3", "ScatterElementsUpdate-12"),
+        *("SparseFillEmptyRows-16", "TopK-1", "TopK-3", "TopK-11"),
+    }
+)
+"""Ops whose modules have calls for any sizes: those of others need not be loaded to know that they have none."""
 
 MODULES = {
     **dict.fromkeys(
@@ -184,7 +189,7 @@ class CompiledEngine:
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
-        if work.name in MADE_FOR_SIZES:
+        if work.name in MODULES and work.name not in OPENED:
             return None
         open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "OPENERS")
         return None if open is None or work.compressed else open(work, self._threads())

@@ -173,12 +173,15 @@ def pooled_regions(
     (channels, height, width), count = maps.shape, len(starts)
     pixels = height * width
     samples = count * bins[0] * bins[1] * (sampling_ratio or 2) ** 2
-    source = np.ascontiguousarray(maps)
-    last = 4 * samples > pixels  # else to bring all channels behind takes longer than it saves
-    if last:
-        source, call = turned(team, source[None])
-        call()
-    result = np.empty((count, channels, *bins), np.float32)
+    source = np.moveaxis(maps, 0, -1)
+    last = source.flags.c_contiguous
+    if not last:
+        source = np.ascontiguousarray(maps)
+        last = 4 * samples > pixels  # else to bring all channels behind takes longer than it saves
+        if last:
+            source, call = turned(team, source[None])
+            call()
+    result = team.reserve.empty((count, channels, *bins), maps.dtype)
     arrays = source, np.ascontiguousarray(starts), np.ascontiguousarray(sizes), result
     numbers = channels, height, width, *bins, sampling_ratio
     looped(team, pool, (*arrays, *numbers), count, samples * channels * SAMPLE_NANOSECONDS, MODE=mode, LAST=last)()

@@ -125,7 +125,7 @@ class _Scatter:
             planned = self._kept[key] = _planned(self._team, self, *key)
             if planned is None:
                 return None
-        result, outside = np.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
+        result, outside = self._team.reserve.empty(data.shape, data.dtype), np.zeros(1, np.uint64)
         arguments = planned.arguments.copy()
         arguments[_ADDRESSES] = [data_address(array) for array in (data, indices, updates, result, outside)]
         self._team.run(planned.address, data_address(arguments), shared=planned.shared)
@@ -143,7 +143,7 @@ def _planned(
 ) -> _Planned | None:
     """The kernel for data and indices of these shapes, along the axis `place`, of `item` and `index` bytes each."""
     rank = len(data)
-    if not prod(data) or not prod(indices) or item not in SIZES or not -rank <= place < rank:
+    if not prod(data) or item not in SIZES or not -rank <= place < rank:
         return None
     if len(indices) != rank:
         return None
@@ -167,7 +167,7 @@ def _planned(
         outer=outer,
         size=size,
         inner=inner,
-        indexed=indexed,
+        indexed=indexed if prod(indices) else 0,  # then there is nothing but a copy
         count=indices[axis],
         width=width,
         step=step,

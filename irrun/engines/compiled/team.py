@@ -19,6 +19,7 @@ from typing import Any
 from irrun.engines.compiled.helping import STATE, helping
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.placement import processor
+from irrun.engines.reserve import Reserve
 from irrun.locks import fork_safe
 from irrun.spec.op import Array
 
@@ -43,6 +44,7 @@ class Team:
     def __init__(self, count: int, parallel: Callable[[int, int], object] | None = None) -> None:
         self.count, self._parallel, self._patience = count, parallel, PATIENCE
         self._busy = fork_safe(threading.Lock())
+        self.reserve = Reserve()  # for large results of calls that make their own
         self._forget()
         _teams.add(self)
 

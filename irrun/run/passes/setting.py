@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
+from irrun.engines.reserve import Reserve
 from irrun.engines.work import Compiled, Engine, Work
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Weights
@@ -111,6 +112,8 @@ class Setting:
     """What engines have made of instructions for sizes that a run has told."""
     alignment: Alignment = field(default_factory=Alignment)
     """Copies of constants."""
+    reserve: Reserve = field(default_factory=Reserve)
+    """Memory of large results."""
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
     _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 

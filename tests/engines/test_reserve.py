@@ -5,11 +5,12 @@ from __future__ import annotations
 import gc
 
 import numpy as np
+from run.models import ADD, anything, model, saved
 
 import irrun
 from irrun.engines.memory import ALIGNMENT, data_address
-from irrun.run.reserve import LEAST, MAX_BLOCKS, MAX_BYTES, Reserve
-from run.models import ADD, anything, model, saved
+from irrun.engines.reserve import LEAST, MAX_BLOCKS, MAX_BYTES, Reserve
+from irrun.run.memory import Meter
 
 
 def test_memory_that_nobody_uses_is_given_again():
@@ -64,6 +65,21 @@ def test_a_reserve_refers_to_few_blocks():
     assert len(reserve._blocks) == MAX_BLOCKS
     reserve.take(MAX_BYTES)
     assert sum(own.nbytes for own in reserve._blocks) <= MAX_BYTES
+
+
+def test_a_meter_counts_what_is_lent_until_nobody_uses_it():
+    reserve, meter = Reserve(), Meter(1 << 40, 0, ())
+    addresses = set()
+    for number in range(3):
+        array = reserve.empty((LEAST // 8 + number, 2), np.dtype(np.float32))
+        addresses.add(data_address(array))
+        view = array[1:]
+        meter.add(array)
+        del array
+        assert meter.live == LEAST + 8 * number
+        del view
+        assert meter.live == 0
+    assert len(addresses) == 1
 
 
 def test_small_memory_is_left_to_the_allocator():

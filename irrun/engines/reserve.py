@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from math import prod
 from threading import Lock
 
 import numpy as np
@@ -14,7 +15,7 @@ from irrun.spec.op import Array
 LEAST = 1 << 22
 """Bytes from which on memory is kept; the system's allocator itself gives less than 32 MiB again and again."""
 
-MAX_BLOCKS, MAX_BYTES = 4, 1 << 28
+MAX_BLOCKS, MAX_BYTES = 8, 1 << 29
 """What a reserve refers to, at most: the latest blocks, whoever uses them."""
 
 ROOMY = 4
@@ -48,8 +49,17 @@ class Reserve:
                 self._blocks.insert(number, block)
                 if free:
                     return cut(block, size)
-            block = np.empty(size + size // 2 + ALIGNMENT, np.uint8)  # what nobody writes to costs nothing
+            block = np.empty(size + size // 4 + ALIGNMENT, np.uint8)  # what nobody writes to costs nothing
             self._blocks.append(block)
             while len(self._blocks) > MAX_BLOCKS or sum(own.nbytes for own in self._blocks) > MAX_BYTES:
                 del self._blocks[0]
             return cut(block, size)
+
+    def lend(self, size: int) -> Array:
+        """As `take`, as an array that goes when nobody uses it, so that a meter may count its bytes until then."""
+        memory = self.take(size)
+        return memory if size < LEAST else np.frombuffer(memoryview(memory), np.uint8)  # type: ignore[arg-type]
+
+    def empty(self, shape: tuple[int, ...], dtype: np.dtype) -> Array:
+        """An array in memory that is lent."""
+        return np.ndarray(shape, dtype, self.lend(prod(shape) * dtype.itemsize))
