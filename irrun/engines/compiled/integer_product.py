@@ -10,7 +10,7 @@ from irrun.engines.axes import Strided
 from irrun.engines.compiled.code import Form
 from irrun.engines.compiled.requantization import Requantization
 from irrun.engines.compiled.sequence import Kernel
-from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.memory import Arranged, allocate, data_address
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Layout
@@ -20,9 +20,6 @@ from irrun.spec.op import Array
 
 PRODUCTS = 40e9
 """Products that one thread adds up in a second, about."""
-
-SHARED_SECONDS = 25e-6
-"""What one thread must need for threads to share it."""
 
 CHUNKS = 4
 """That each thread takes, where it can."""
@@ -156,8 +153,8 @@ class Product:
         address, form, own, held = self.told(cut, weights)
         told = {
             "items": cut.chunks * cut.bands * geometry.images,
-            "scratch": data_address(scratch),
-            "room": cut.room,
+            "room": data_address(scratch),
+            "room_size": cut.room,
             "chunk": cut.chunk,
             "chunks": cut.chunks,
             "panels": len(weights),
@@ -181,10 +178,10 @@ class Product:
             "result_pixel": self.columns * step,
             **self.ending.arguments(inputs),
         }
-        arguments = form.of(slot=0, **told, **own)
+        arguments = form.of(**told, **own)
         holding = (inputs, outputs, scratch, weights, held, self.ending)
-        seconds, slot = self.products / PRODUCTS, form.place("slot")
-        kernel = Kernel(team, address, arguments, holding, shared=cut.shared, seconds=seconds, counted=(slot, 0))
+        seconds, counted = self.products / PRODUCTS, (form.place("room"), told["room"])
+        kernel = Kernel(team, address, arguments, holding, shared=cut.shared, seconds=seconds, counted=counted)
         if self.zero is not None:
             return kernel
         given, place = inputs[2].reshape(-1), form.place("zero")
