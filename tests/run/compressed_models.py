@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -17,7 +18,7 @@ F4 = (0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6)
 PLAIN = {"transpose_a": "false"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Chain:
     """A constant of codes and what is done to it; `middle` is the type of the floats before the last conversion."""
 
@@ -57,8 +58,9 @@ class Chain:
             zero = random.integers(0, 16 if self.type in PACKED else 200, self.zero)
         return scale, zero
 
+    @cache
     def values(self, seed: int = 0) -> Any:
-        """The weights, computed in f64, one after the other."""
+        """The weights, computed in f64, one after the other. Not to be written to."""
         codes, (scale, zero) = self.codes(seed), self.factors(seed)
         scales = np.broadcast_to(1.0 if scale is None else scale.astype(np.float64), self.stored)
         zeros = np.broadcast_to(0 if zero is None else zero, self.stored)
@@ -66,6 +68,7 @@ class Chain:
         for place in np.ndindex(*self.stored):
             result[place] = (number(self.type, int(codes[place])) - float(zeros[place])) * float(scales[place])
         result = result.reshape(self.shape)
+        result.flags.writeable = False
         return result.T if self.turned else result
 
     def added(self, model: Model, seed: int = 0, shift: int = 0) -> Tensor:
