@@ -3,17 +3,30 @@
 from __future__ import annotations
 
 import contextlib
+import json
 import os
+import re
 import resource
 import signal
 import subprocess
+import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from command_line import COMMAND
+
+IN_TURN = """
+import json, sys
+from irrun.cli import main
+for arguments in json.loads(sys.argv[1]):
+    try:
+        main(arguments, prog_name="irrun")
+    except SystemExit as end:
+        print(f"\\nended with {end.code}", flush=True)
+"""
 
 GIB = 1 << 30
 _PATIENCE = 240.0
@@ -38,6 +51,7 @@ def bounded(
     limits: dict[int, int] | None = None,
     signalled: tuple[float, Callable[[], bool]] | None = None,
     stdin: int | None = subprocess.DEVNULL,
+    command: Sequence[str] = COMMAND,
 ) -> Done:
     """Run irrun; it must end in time, with one of the statuses, within the memory, and without a traceback.
 
@@ -52,7 +66,7 @@ def bounded(
 
     with tempfile.TemporaryFile() as output:
         process = subprocess.Popen(
-            [*COMMAND, *map(str, args)],
+            [*command, *map(str, args)],
             stdout=output,
             stderr=subprocess.STDOUT,
             stdin=stdin,
@@ -69,6 +83,16 @@ def bounded(
     assert done.seconds <= seconds, f"{done.seconds:.1f} s: {text[:500]}"
     assert done.peak <= memory, f"{done.peak / GIB:.2f} GiB: {text[:500]}"
     return done
+
+
+def bounded_in_turn(commands: Iterable[Sequence[object]], status: int, **limits: float) -> list[str]:
+    """What each of the commands prints, which one process runs in turn; each of them must end with the status."""
+    listed = [[str(argument) for argument in arguments] for arguments in commands]
+    done = bounded(json.dumps(listed), status=0, command=[sys.executable, "-P", "-c", IN_TURN], **limits)
+    *outputs, rest = re.split(rf"\nended with {status}\n", done.output)
+    assert not rest, rest
+    assert len(outputs) == len(listed), done.output
+    return outputs
 
 
 def _wait(

@@ -7,6 +7,7 @@ import sys
 import tarfile
 import tomllib
 import zipfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -43,7 +44,8 @@ def works(python: Path, cwd: Path) -> None:
 
 def environment(folder: Path) -> Path:
     """A fresh virtual environment that sees the dependencies, but not irrun, of this one."""
-    run(sys.executable, "-m", "venv", folder)
+    # pip, too, is that of this one where it has any: to install another takes seconds
+    run(sys.executable, "-m", "venv", *["--without-pip"] * bool(find_spec("pip")), folder)
     python = next(path for path in (folder / "bin" / "python", folder / "Scripts" / "python.exe") if path.exists())
     (packages,) = (folder / "lib").glob("python*/site-packages") if (folder / "lib").exists() else [folder / "Lib"]
     dependencies = [Path(path) for path in sys.path if path.endswith("site-packages")]

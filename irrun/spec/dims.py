@@ -103,6 +103,14 @@ class Dim:
             self._key = frozenset(self.terms.items())
         return self._key
 
+    @property
+    def _atom(self) -> Atom | None:
+        """The only unknown integer in it, where it is nothing else."""
+        if len(self.terms) != 1:
+            return None
+        ((monomial, factor),) = self.terms.items()
+        return monomial[0] if factor == 1 and len(monomial) == 1 else None
+
     def within(self, low: Bound = None, high: Bound = None) -> Size:
         """The same size, with bounds narrowed to `low` and `high`."""
         return _size(self.terms, _tighter(max, self.low, low), _tighter(min, self.high, high))
@@ -207,11 +215,16 @@ class Dim:
     def __eq__(self, other: object) -> Answer:  # type: ignore[override]
         if not isinstance(other, Size):
             return False
-        if isinstance(other, int) and 0 <= other < _LARGEST and self.low != self.high and len(self.terms) == 1:
-            ((monomial, factor),) = self.terms.items()
-            if factor == 1 and len(monomial) == 1:  # a number of its own, as the inputs of a run have them
-                low, high = _tighter(max, self.low, monomial[0].low), _tighter(min, self.high, monomial[0].high)
-                return False if (low is not None and other < low) or (high is not None and other > high) else UNDECIDED
+        atom = self._atom  # a number of its own, as the inputs of a run have them
+        if atom is not None and isinstance(other, int) and 0 <= other < _LARGEST and self.low != self.high:
+            low, high = _tighter(max, self.low, atom.low), _tighter(min, self.high, atom.high)
+            return False if (low is not None and other < low) or (high is not None and other > high) else UNDECIDED
+        if atom is not None and isinstance(other, Dim) and (second := other._atom) is not None:
+            if atom == second:
+                return True
+            mine = _tighter(max, self.low, atom.low), _tighter(min, self.high, atom.high)
+            theirs = _tighter(max, other.low, second.low), _tighter(min, other.high, second.high)
+            return False if _below(mine, theirs) or _below(theirs, mine) else UNDECIDED
         difference = self - other
         if isinstance(difference, int):
             return difference == 0
@@ -452,6 +465,11 @@ def _clipped(low: Bound, high: Bound) -> tuple[Bound, Bound]:
 def _opaque(tag: tuple[Any, ...], low: Bound, high: Bound) -> Size:
     identity = _identities.setdefault(tag, Identity())
     return _size({(Atom(tag, low, high, None, identity),): 1}, low, high)
+
+
+def _below(one: tuple[Bound, Bound], other: tuple[Bound, Bound]) -> bool:
+    """Whether all of one range are less than any of another."""
+    return one[1] is not None and other[0] is not None and one[1] < other[0]
 
 
 def _tighter(choose: Callable[[int, int], int], a: Bound, b: Bound) -> Bound:

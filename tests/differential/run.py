@@ -41,10 +41,10 @@ def given(item: tuple[Case, tuple[str, ...]], tell: Callable[[str], object]) -> 
 
 def findings(items: Iterable[Item], jobs: int) -> Iterator[tuple[Item, list[Finding]]]:
     for item, answer in run(generated, items, jobs):
-        yield item, _listed(answer)
+        yield item, listed(answer)
 
 
-def _listed(answer: Any) -> list[Finding]:
+def listed(answer: Any) -> list[Finding]:
     return [Finding(str(answer))] if isinstance(answer, Died) else answer
 
 
@@ -53,7 +53,7 @@ def smaller(found: Case, kind: str, engines: Sequence[str]) -> Case:
     with Process(given) as process:
 
         def fails(candidate: Case) -> bool:
-            return kind in [finding.kind for finding in _listed(process((candidate, tuple(engines))))]
+            return kind in [finding.kind for finding in listed(process((candidate, tuple(engines))))]
 
         return minimise(found, fails)
 
@@ -75,7 +75,7 @@ def main() -> int:
         kept: Case = pickle.loads(options.replay.read_bytes())
         print(described(kept))
         with Process(given) as process:
-            found = _listed(process((kept, engines)))
+            found = listed(process((kept, engines)))
         for finding in found:
             print(f"{finding.kind}: {finding.detail}")
         return 1 if found else 0

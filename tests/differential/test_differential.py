@@ -12,8 +12,8 @@ from differential.examine import ENGINES, examine
 from differential.generate import case
 from differential.graph import Case
 from differential.minimise import described, minimise
-from differential.pool import Died, run
-from differential.run import findings
+from differential.pool import Died, Process, run
+from differential.run import generated, listed
 from differential.sealing import weights_sealed
 from differential.siblings import siblings
 from irrun.engines.work import Operand, Work
@@ -24,10 +24,16 @@ MODELS = 500
 CHUNK = 25
 
 
+@pytest.fixture(scope="module")
+def process():
+    with Process(generated) as process:
+        yield process
+
+
 @pytest.mark.parametrize("first", range(0, MODELS, CHUNK))
-def test_engines_agree_with_the_reference_on_random_models(first):
-    items = [(SEED, number, ENGINES) for number in range(first, first + CHUNK)]
-    found = [(item[1], finding) for item, several in findings(items, 1) for finding in several]
+def test_engines_agree_with_the_reference_on_random_models(first, process):
+    numbers = range(first, first + CHUNK)
+    found = [(number, finding) for number in numbers for finding in listed(process((SEED, number, ENGINES)))]
     assert not found, "\n".join(f"{SEED}/{number} {finding.kind}: {finding.detail}" for number, finding in found)
 
 

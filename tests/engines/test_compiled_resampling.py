@@ -137,7 +137,10 @@ def test_what_is_left_to_others():
         ({}, numbers(2, LINE // VECTOR + 1, VECTOR), [3, 7], [0, 1]),
         ({"pads_begin": (1, 0)}, numbers(4, 6), [8, 12], [0, 1]),
     ):
-        assert prepared(attrs, [data, np.array(sizes), np.array(axes)])[2] is None
+        arrays, shape = [data, np.array(sizes), np.array(axes)], np.array(data.shape)
+        shape[axes] = sizes
+        work = work_of("Interpolate-11", ATTRS | attrs, arrays, [(tuple(shape.tolist()), "f32")], (), (1, 2))
+        assert ENGINE.compile(work) is None
 
 
 def test_nearest_elements_load_nothing(monkeypatch):

@@ -68,11 +68,10 @@ def drawn(rng, shape, type, name):
 @pytest.mark.parametrize("seed", range(3))
 def test_random_axes(name, seed):
     rng = np.random.default_rng(seed)
-    for type in ("boolean",) if name in LOGICAL else TYPES:
-        for _ in range(12):
-            shape = tuple(rng.choice([1, 2, 3, 5, 8, 20, 150], rng.integers(1, 5), p=[0.1, *[0.16] * 5, 0.1]))
-            axes = rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)].tolist()
-            check(name, drawn(rng, shape, type, name), axes)
+    for type in ("boolean",) * 12 if name in LOGICAL else TYPES * 4:
+        shape = tuple(rng.choice([1, 2, 3, 5, 8, 20, 150], rng.integers(1, 5), p=[0.1, *[0.16] * 5, 0.1]))
+        axes = rng.permutation(len(shape))[: rng.integers(1, len(shape) + 1)].tolist()
+        check(name, drawn(rng, shape, type, name), axes)
 
 
 @pytest.mark.parametrize("name", NUMERIC)

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
+from irrun.engines.vectorized import resampling
 from irrun.engines.vectorized.resampling import COMPILERS
 from irrun.engines.work import Compiled, Post, Work
 from irrun.spec.dtypes import element_type
@@ -163,6 +164,15 @@ def test_nearest_elements_that_repeat_evenly(dtype: str) -> None:
     attrs = {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     check(attrs, data, [10, 18], [2, 3])
     check(attrs, data.transpose(0, 2, 3, 1), [10, 18], [1, 2])
+
+
+def test_unit_vectors_of_a_long_axis_are_made_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    made, eye = [], np.eye
+    monkeypatch.setattr(np, "eye", lambda *sizes: made.append(sizes[:2]) or eye(*sizes))
+    monkeypatch.setattr(resampling, "MAX_PROBED", 1000)
+    for antialias in (False, True):
+        check(ATTRS | {"mode": "cubic", "antialias": antialias}, numbers(3, 90), np.array([7]), np.array([1]))
+    assert made == [(11, 90)] * 8 + [(2, 90)] + [(11, 90)] * 8 + [(2, 90)]
 
 
 def test_posts() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from math import prod
 from typing import Any
 
@@ -17,7 +18,7 @@ F4 = (0, 0.5, 1, 1.5, 2, 3, 4, 6, -0.0, -0.5, -1, -1.5, -2, -3, -4, -6)
 PLAIN = {"transpose_a": "false"}
 
 
-@dataclass
+@dataclass(frozen=True)
 class Chain:
     """A constant of codes and what is done to it; `middle` is the type of the floats before the last conversion."""
 
@@ -58,15 +59,8 @@ class Chain:
         return scale, zero
 
     def values(self, seed: int = 0) -> Any:
-        """The weights, computed in f64, one after the other."""
-        codes, (scale, zero) = self.codes(seed), self.factors(seed)
-        scales = np.broadcast_to(1.0 if scale is None else scale.astype(np.float64), self.stored)
-        zeros = np.broadcast_to(0 if zero is None else zero, self.stored)
-        result = np.empty(self.stored)
-        for place in np.ndindex(*self.stored):
-            result[place] = (number(self.type, int(codes[place])) - float(zeros[place])) * float(scales[place])
-        result = result.reshape(self.shape)
-        return result.T if self.turned else result
+        """The weights, computed in f64, one after the other. Not to be written to: all tests share them."""
+        return _values(self, seed)
 
     def added(self, model: Model, seed: int = 0, shift: int = 0) -> Tensor:
         """The chain in a model; `shift` bytes lie before the codes."""
@@ -93,6 +87,19 @@ class Chain:
             order = model.constant(np.int64([1, 0]))
             (value,) = model.layer("Transpose", [value, order], [("f32", self.shape[::-1])])
         return value
+
+
+@cache
+def _values(chain: Chain, seed: int) -> Any:
+    codes, (scale, zero) = chain.codes(seed), chain.factors(seed)
+    scales = np.broadcast_to(1.0 if scale is None else scale.astype(np.float64), chain.stored)
+    zeros = np.broadcast_to(0 if zero is None else zero, chain.stored)
+    result = np.empty(chain.stored)
+    for place in np.ndindex(*chain.stored):
+        result[place] = (number(chain.type, int(codes[place])) - float(zeros[place])) * float(scales[place])
+    result = result.reshape(chain.shape)
+    result.flags.writeable = False
+    return result.T if chain.turned else result
 
 
 def number(type: str, code: int) -> float:

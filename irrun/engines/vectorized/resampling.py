@@ -88,7 +88,7 @@ def _constant(work: Work, changed: Sequence[int]) -> bool:
         return False
     if work.attrs["antialias"] and len({output.shape[axis] < data.shape[axis] for axis in changed}) > 1:
         return False
-    return all(data.shape[axis] * output.shape[axis] <= MAX_PROBED for axis in changed)
+    return all(data.shape[axis] * max(output.shape[axis], 1) <= MAX_PROBED for axis in changed)
 
 
 def _matrix(work: Work, axis: int) -> Any:
@@ -97,9 +97,11 @@ def _matrix(work: Work, axis: int) -> Any:
     given = values.pop() if len(values) == (3 if work.name == "Interpolate-4" else 2) else None
     place = axis if given is None else given.tolist().index(axis)
     targets = [None if value is None else value.reshape(-1)[place : place + 1] for value in values]
-    unit = np.eye(data.shape[axis], dtype=np.float32)
+    kernel, before = kernel_of(work), data.shape[axis]
+    at_once = MAX_PROBED // max(before, 1)  # all of a long axis would take gigabytes
     with np.errstate(all="ignore"):
-        return np.ascontiguousarray(kernel_of(work)(unit, *targets, np.array([1])))
+        units = (np.eye(min(at_once, before - at), before, at, np.float32) for at in range(0, max(before, 1), at_once))
+        return np.concatenate([kernel(unit, *targets, np.array([1])) for unit in units])
 
 
 def _nearest(work: Work, changed: Sequence[int]) -> Compiled | None:
