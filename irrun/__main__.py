@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from irrun.deferred import defer, later
-from irrun.interruption import INTERRUPTED
+from irrun.interruption import INTERRUPTED, end_on_signals
 
 PAUSE = 500_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
@@ -75,6 +75,7 @@ def run() -> None:
             os._exit(status)
 
     atexit.register(end)  # the first one, which is called behind all others
+    end_on_signals()
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
     sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded

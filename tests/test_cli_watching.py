@@ -207,3 +207,13 @@ def test_what_a_state_carries_over_is_checked_in_every_run(tmp_path):
     done = irrun("execute", path, "--inputs", x, "--check-finite", "--repeat", 3, status=1)
     assert "`grown` (Multiply)" in done.stderr
     assert "from 1e+30 to 1e+30" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("kind", ["npz", "safetensors", "jsonl"])
+@pytest.mark.parametrize("model", [CNN, LOOP], ids=["cnn", "loop"])
+def test_a_file_that_takes_no_more_is_the_fault_of_no_layer(model, kind, tmp_path):
+    (tmp_path / f"d.{kind}").symlink_to("/dev/full")
+    record = "stats" if kind == "jsonl" else "values"
+    done = irrun("execute", model, "--random", "--dump", tmp_path / f"d.{kind}", "--record", record, status=2)
+    assert done.stderr == f"error: {tmp_path / f'd.{kind}'} cannot be written: No space left on device\n"
