@@ -3,11 +3,13 @@
 import ast
 import inspect
 import json
+import os
 import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -545,6 +547,19 @@ def test_python_dash_m(tmp_path):
     assert done.stdout.endswith("layers checked\n")
     done = subprocess.run([sys.executable, "-m", "irrun", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: irrun [OPTIONS] COMMAND")
+
+
+def test_letters_that_standard_output_has_not(tmp_path):
+    path = tmp_path / "größe 模型.xml"
+    path.write_bytes((INVALID / "unknown_attribute.xml").read_bytes())
+
+    def written(format):
+        command = [sys.executable, "-m", "irrun", "validate", path, "--format", format]
+        env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+        return subprocess.run(command, capture_output=True, check=True, env=env).stdout
+
+    assert r"größe \u6a21\u578b.xml:" in written("text").decode("latin-1")
+    assert ElementTree.fromstring(written("junit"))[0].get("name") == str(path)
 
 
 def test_ops_as_json_is_json():
