@@ -130,6 +130,12 @@ def test_all_is_finite(tmp_path):
     assert done.stderr == "finite: 11 tensors\n"
 
 
+def test_nan_that_is_made_of_infinity_is_not_said_to_be_made_of_nothing_like_it(tmp_path):
+    model = chain(tmp_path, ("big", "Add", [np.inf, 1]), ("product", "Multiply", [0, 1]))
+    done = irrun("execute", model, "--inputs", given(tmp_path, 1, 2), "--check-finite", status=1)
+    assert "the result has 1 NaN of 2 elements, the first at [0]; what the layer has read has no NaN\n" in done.stderr
+
+
 @pytest.mark.parametrize(("engine", "dumped"), [("reference", False), ("onednn", False), ("onednn", True)])
 def test_the_first_layer_that_makes_infinity_is_named(engine, dumped, tmp_path):
     model = chain(tmp_path, ("big", "Multiply", [1e20]), ("square", "Multiply", [1e20]))
