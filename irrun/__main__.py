@@ -11,7 +11,7 @@ from types import ModuleType
 from typing import Any
 
 from irrun.deferred import defer, later
-from irrun.interruption import INTERRUPTED
+from irrun.interruption import INTERRUPTED, end_on_signals
 
 PAUSE = 500_000
 """Objects that are made between two searches for cycles among them; Python's own 700 are what one import makes, and to
@@ -75,6 +75,7 @@ def run() -> None:
             os._exit(status)
 
     atexit.register(end)  # the first one, which is called behind all others
+    end_on_signals()
     gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
     os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
     sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
@@ -98,12 +99,14 @@ def _open_streams() -> None:
     Python has None there, and what is opened next would be one of them.
 
     With PYTHONUNBUFFERED, what a pipe has taken of a text before nobody reads it any more passes for all of it: lines
-    are buffered then.
+    are buffered then. What an encoding has no letters for is spelt out, as it always is on stderr.
     """
     for name, mode in (("stdin", "r"), ("stdout", "w"), ("stderr", "w")):
         if getattr(sys, name) is None:
             setattr(sys, name, open(os.devnull, mode, encoding="utf-8"))  # noqa: PTH123, SIM115, as long as the process
     stdout = sys.stdout
+    if isinstance(stdout, io.TextIOWrapper):
+        stdout.reconfigure(errors="backslashreplace")
     if isinstance(getattr(stdout, "buffer", None), io.FileIO):
         buffer = io.BufferedWriter(stdout.buffer)
         sys.stdout = io.TextIOWrapper(buffer, stdout.encoding, stdout.errors, line_buffering=True)

@@ -6,7 +6,7 @@ import io
 import os
 import stat
 from collections.abc import Iterator
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import IO
 
@@ -140,7 +140,8 @@ class _Replacement:
         self._kept = True
 
     def __exit__(self, *_: object) -> None:
-        self.stream.close()
+        with suppress(OSError):  # what it still holds may not fit, as was said already
+            self.stream.close()
         if self._kept:
             self._aside.unlink(missing_ok=True)
             return

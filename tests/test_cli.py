@@ -3,10 +3,13 @@
 import ast
 import inspect
 import json
+import os
+import signal
 import subprocess
 import sys
 import zipfile
 from pathlib import Path
+from xml.etree import ElementTree
 
 import numpy as np
 import pytest
@@ -99,6 +102,26 @@ def test_ctrl_c_while_the_command_line_loads_ends_as_later_ones_do():
     )
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
+@pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
+def test_a_process_that_is_told_to_end_leaves_no_half_of_a_file(tmp_path):
+    script = (
+        "import signal, sys, irrun.cli, irrun.__main__\n"
+        "from pathlib import Path\n"
+        "from irrun.files import whole_file\n"
+        "def main(**_):\n"
+        "    with whole_file(Path('out')):\n"
+        "        signal.raise_signal(signal.SIGHUP)\n"
+        "        try: signal.raise_signal(signal.SIGTERM)\n"
+        "        finally: signal.raise_signal(signal.SIGTERM)\n"  # as `timeout` sends it
+        "signal.signal(signal.SIGHUP, signal.SIG_IGN)\n"  # as `nohup` has it
+        "irrun.cli.main = main\n"
+        "irrun.__main__.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert (done.returncode, done.stderr) == (143, "")
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_numpy_loads_without_its_docstrings_and_with_all_else():
@@ -524,6 +547,19 @@ def test_python_dash_m(tmp_path):
     assert done.stdout.endswith("layers checked\n")
     done = subprocess.run([sys.executable, "-m", "irrun", "--help"], capture_output=True, text=True, check=True)
     assert done.stdout.startswith("Usage: irrun [OPTIONS] COMMAND")
+
+
+def test_letters_that_standard_output_has_not(tmp_path):
+    path = tmp_path / "größe 模型.xml"
+    path.write_bytes((INVALID / "unknown_attribute.xml").read_bytes())
+
+    def written(format):
+        command = [sys.executable, "-m", "irrun", "validate", path, "--format", format]
+        env = {**os.environ, "PYTHONIOENCODING": "latin-1"}
+        return subprocess.run(command, capture_output=True, check=True, env=env).stdout
+
+    assert r"größe \u6a21\u578b.xml:" in written("text").decode("latin-1")
+    assert ElementTree.fromstring(written("junit"))[0].get("name") == str(path)
 
 
 def test_ops_as_json_is_json():

@@ -130,6 +130,12 @@ def test_all_is_finite(tmp_path):
     assert done.stderr == "finite: 11 tensors\n"
 
 
+def test_nan_that_is_made_of_infinity_is_not_said_to_be_made_of_nothing_like_it(tmp_path):
+    model = chain(tmp_path, ("big", "Add", [np.inf, 1]), ("product", "Multiply", [0, 1]))
+    done = irrun("execute", model, "--inputs", given(tmp_path, 1, 2), "--check-finite", status=1)
+    assert "the result has 1 NaN of 2 elements, the first at [0]; what the layer has read has no NaN\n" in done.stderr
+
+
 @pytest.mark.parametrize(("engine", "dumped"), [("reference", False), ("onednn", False), ("onednn", True)])
 def test_the_first_layer_that_makes_infinity_is_named(engine, dumped, tmp_path):
     model = chain(tmp_path, ("big", "Multiply", [1e20]), ("square", "Multiply", [1e20]))
@@ -207,3 +213,13 @@ def test_what_a_state_carries_over_is_checked_in_every_run(tmp_path):
     done = irrun("execute", path, "--inputs", x, "--check-finite", "--repeat", 3, status=1)
     assert "`grown` (Multiply)" in done.stderr
     assert "from 1e+30 to 1e+30" in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+@pytest.mark.parametrize("kind", ["npz", "safetensors", "jsonl"])
+@pytest.mark.parametrize("model", [CNN, LOOP], ids=["cnn", "loop"])
+def test_a_file_that_takes_no_more_is_the_fault_of_no_layer(model, kind, tmp_path):
+    (tmp_path / f"d.{kind}").symlink_to("/dev/full")
+    record = "stats" if kind == "jsonl" else "values"
+    done = irrun("execute", model, "--random", "--dump", tmp_path / f"d.{kind}", "--record", record, status=2)
+    assert done.stderr == f"error: {tmp_path / f'd.{kind}'} cannot be written: No space left on device\n"

@@ -69,6 +69,20 @@ def test_a_full_device_is_an_error_and_stays_a_device():
     assert Path("/dev/full").is_char_device()
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="the system has no /dev/full")
+def test_a_disk_that_has_no_room_for_the_end_of_a_file_leaves_nothing_of_two(tmp_path):
+    def fill(full):
+        with whole_pair(tmp_path / "one", tmp_path / "two") as streams:
+            for stream in streams:
+                stream.write(b"held back")
+                os.dup2(full.fileno(), stream.fileno())
+            raise KeyError
+
+    with open("/dev/full", "wb") as full, pytest.raises(KeyError):  # noqa: PTH123
+        fill(full)
+    assert list(tmp_path.iterdir()) == []
+
+
 def test_a_file_keeps_its_permissions(tmp_path):
     for name in ("one", "two"):
         (tmp_path / name).write_text("old")

@@ -75,6 +75,14 @@ def test_nothing_is_written_where_nothing_is_to_be_seen(slow, place):
         assert on_terminal("execute", *slow(0.3), "--random", 1, soon=False).text == ""
 
 
+def test_colours_are_for_terminals_that_have_some(slow):
+    path, *ops = slow(None)
+    for env, coloured in (({}, True), ({"TERM": "dumb"}, False), ({"TERM": "dumb", "FORCE_COLOR": "1"}, True)):
+        shown = on_terminal("execute", path, *ops, env=env)
+        assert "no array for input" in shown.text
+        assert ("\x1b[31m" in shown.text) == coloured
+
+
 def test_what_is_written_meanwhile_stands_above_whole(slow):
     long = "x" * 200
     write = "sys.stderr.write"

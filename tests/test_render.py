@@ -23,10 +23,11 @@ from irrun.check.render.json import render_json, render_jsonl
 from irrun.check.render.junit import render_junit
 from irrun.check.render.sarif import render_sarif
 from irrun.check.render.shapes import render_shapes
-from irrun.check.render.text import one_line, overview, render_text
+from irrun.check.render.text import cells, one_line, overview, padded, render_text
 from irrun.check.validate import Report, validate
 from irrun.cli.options import FORMAT_NAMES
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
+from irrun.tools.compare.table import _aligned
 
 ROOT = Path(__file__).parent.parent
 INVALID = sorted((Path(__file__).parent / "invalid").glob("*.xml"))
@@ -92,6 +93,22 @@ def test_an_excerpt_keeps_its_caret_in_place_behind_control_characters(tmp_path)
     path.write_bytes(b'<net>\r\n\x1b\t<layer x="1"/>\r\n')
     shown = render_text([Report(path, [Diagnostic("E101", "bad", Span(2, 3, 6), file="model.xml")])])
     assert '2 | \ufffd <layer x="1"/>\n  |   ^^^^^^\n' in shown
+
+
+def test_an_excerpt_keeps_its_caret_in_place_behind_wide_and_combining_characters(tmp_path):
+    path = tmp_path / "model.xml"
+    path.write_text('<a n="模型e\u0301"/><層/>', encoding="utf-8")
+    shown = render_text([Report(path, [Diagnostic("E101", "bad", Span(1, 14, 2), file="model.xml")])])
+    assert f'1 | <a n="模型e\u0301"/><層/>\n  | {" " * 14}^^^\n' in shown
+
+
+def test_columns_are_as_wide_as_terminals_show_them():
+    names = ("ab", "模型", "e\u0301x", "😀")
+    assert [cells(name) for name in names] == [2, 4, 2, 2]
+    assert [padded(name, 4) for name in names] == ["ab  ", "模型", "e\u0301x  ", "😀  "]
+    assert [padded(name, 4, right=True) for name in names] == ["  ab", "模型", "  e\u0301x", "  😀"]
+    rows = [("tensor", "line"), ("模型:0", "1"), ("layer:0", "22")]
+    assert _aligned(rows) == "tensor   line\n模型:0      1\nlayer:0    22\n"
 
 
 def test_the_overview_counts_models_and_diagnostics():
@@ -284,9 +301,32 @@ def test_gitlab_has_its_fields_and_fingerprints_that_are_all_different(reports):
 
 
 def test_paths_are_relative_to_the_current_directory(monkeypatch):
+    for variable in ("GITHUB_WORKSPACE", "CI_PROJECT_DIR"):
+        monkeypatch.delenv(variable, raising=False)
     monkeypatch.chdir(ROOT)
     (issue, *_) = json.loads(render_gitlab([validate(INVALID[0])]))
     assert issue["location"]["path"] == f"tests/invalid/{INVALID[0].name}"
+
+
+@pytest.mark.parametrize("variable", ["GITHUB_WORKSPACE", "CI_PROJECT_DIR"])
+def test_paths_are_relative_to_what_is_checked_out(variable, monkeypatch, tmp_path):
+    monkeypatch.setenv(variable, str(tmp_path))
+    (tmp_path / "models").mkdir()
+    monkeypatch.chdir(tmp_path / "models")
+    found = [Report(Path(name), [Diagnostic("E102", name)]) for name in ("a.xml", "../b.xml", "../../c.xml")]
+    wanted = ["models/a.xml", "b.xml", "../../c.xml"]
+    assert [issue["location"]["path"] for issue in json.loads(render_gitlab(found))] == wanted
+    assert re.findall("file=([^,]*),", render_github(found)) == wanted
+    (run,) = json.loads(render_sarif(found))["runs"]
+    assert [artifact["location"]["uri"] for artifact in run["artifacts"]] == wanted
+
+
+def test_a_model_that_is_named_twice_is_one_file(monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    twice = [Report(path, [Diagnostic("E102", "no place")]) for path in (Path("a.xml"), tmp_path / "a.xml")]
+    (run,) = json.loads(render_sarif(twice))["runs"]
+    assert run["artifacts"] == [{"location": {"uri": "a.xml"}}]
+    assert len({result["partialFingerprints"]["irrunDiagnostic/v1"] for result in run["results"]}) == 2
 
 
 def test_fingerprints_outlive_edits_elsewhere(tmp_path):

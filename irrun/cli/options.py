@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from irrun.cli.progress import is_dumb
 from irrun.diagnostics import EngineError
 from irrun.engines import ENGINES, PRECISIONS
 
@@ -115,7 +116,11 @@ def paint(text: str, style: str) -> str:
 
 def colour() -> bool | None:
     """What click.echo takes: False for no colour at all, None for colour on terminals only."""
-    return False if os.environ.get("NO_COLOR") else True if os.environ.get("FORCE_COLOR") else None
+    if os.environ.get("NO_COLOR"):
+        return False
+    if os.environ.get("FORCE_COLOR"):
+        return True
+    return False if is_dumb() else None
 
 
 def note_read(context: click.Context, *paths: Path) -> None:

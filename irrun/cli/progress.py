@@ -64,6 +64,11 @@ class Progress:
         return self.seconds * max(self.total - self.done, 0) / self.done
 
 
+def is_dumb() -> bool:
+    """Whether the terminal shows what is written to it, and no more: colours are signs among others there."""
+    return os.environ.get("TERM", "").lower() in _DUMB
+
+
 @contextmanager
 def progress(label: str, total: int | None = None) -> Iterator[Progress]:
     """Shows on stderr how far the block is once it has lasted, and takes it away at its end.
@@ -72,7 +77,7 @@ def progress(label: str, total: int | None = None) -> Iterator[Progress]:
     stands above. Nothing is drawn where stderr is no terminal, or one on which nothing can be taken back.
     """
     shown = Progress(label, total)
-    if not sys.stderr.isatty() or os.environ.get("TERM", "").lower() in _DUMB:
+    if not sys.stderr.isatty() or is_dumb():
         yield shown
         return
     drawer = Thread(target=_draw, args=(shown,), daemon=True)

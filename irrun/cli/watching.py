@@ -12,7 +12,7 @@ import click
 
 from irrun.cli.files import existing_folder
 from irrun.cli.options import Command, say, show
-from irrun.diagnostics import counted
+from irrun.diagnostics import ExecutionError, counted
 from irrun.records import dataclass
 
 if TYPE_CHECKING:
@@ -177,7 +177,12 @@ class Watched:
             return self.session.run(inputs, profile=profile)
         if self.recording is not None:
             self.recording.step = number + 1
-            results = self.session.run(inputs, profile=profile, observer=self._look)
+            try:
+                results = self.session.run(inputs, profile=profile, observer=self._look)
+            except ExecutionError as error:
+                if isinstance(error.__cause__, OSError):  # the file of the dump is at fault, and no layer
+                    raise error.__cause__ from None
+                raise
             self.recording.finish()
             return results
         if self.search is None or self.glance is None or self.search.found is not None:

@@ -6,7 +6,7 @@ import json
 from dataclasses import field
 from typing import TYPE_CHECKING
 
-from irrun.check.render.text import one_line
+from irrun.check.render.text import cells, one_line, padded
 from irrun.records import dataclass
 from irrun.run.internal_ops import REORDER
 from irrun.spec.patterns import shape_text
@@ -161,14 +161,11 @@ def operations(program: Program, instruction: Instruction) -> int:
 
 def _columns(rows: Sequence[Sequence[str]]) -> Iterator[str]:
     """Lines of columns; those of numbers, which all but the first four are, are flush right."""
-    widths = [min(_WIDEST, max(len(row[column]) for row in rows)) for column in range(len(rows[0]))]
+    rows = [[_cut(cell, _WIDEST) for cell in row] for row in rows]
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
     numeric = [all(row[column][:1].isdigit() or not row[column] for row in rows[1:]) for column in range(len(widths))]
     for row in rows:
-        cells = [_cut(cell, width) for cell, width in zip(row, widths, strict=True)]
-        yield "  ".join(
-            cell.rjust(width) if right else cell.ljust(width)
-            for cell, width, right in zip(cells, widths, numeric, strict=True)
-        ).rstrip()
+        yield "  ".join(map(padded, row, widths, numeric)).rstrip()
 
 
 def _cut(text: str, width: int) -> str:

@@ -1,8 +1,10 @@
-"""By what a CI system knows a file and a diagnostic again: a path from the current directory, and a fingerprint."""
+"""By what a CI system knows a file and a diagnostic again: a path from the root of what it has checked out, and a
+fingerprint."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from pathlib import Path
@@ -14,10 +16,16 @@ if TYPE_CHECKING:
     from irrun.check.validate import Report
 
 
+_CHECKED_OUT = ("GITHUB_WORKSPACE", "CI_PROJECT_DIR")
+"""Variables of GitHub and GitLab that say where it is: steps may run in folders below."""
+
+
 def relative_path(path: Path) -> str:
-    """The path from the current directory with forward slashes; as it is where it leads elsewhere."""
-    here = Path.cwd()
-    return (path.relative_to(here) if path.is_relative_to(here) else path).as_posix()
+    """The path from there, else from the current directory, with forward slashes; as it is where it leads elsewhere."""
+    absolute = Path(os.path.abspath(path))  # noqa: PTH100, Path.absolute leaves `..` in it
+    roots = [Path(root) for root in map(os.environ.get, _CHECKED_OUT) if root]
+    inside = (absolute.relative_to(root) for root in (*roots, Path.cwd()) if absolute.is_relative_to(root))
+    return next(inside, path).as_posix()
 
 
 def identified(reports: Sequence[Report]) -> Iterator[tuple[Diagnostic, str, str]]:

@@ -21,7 +21,8 @@ def render_junit(reports: Sequence[Report]) -> str:
     """A model without diagnostics has one test, which passes; so do those of warnings, which say so as output."""
     suites = "\n".join(_suite(report) for report in reports)
     body = f'<testsuites name="irrun" {_counts(reports)}>\n{suites}\n</testsuites>'
-    return f'<?xml version="1.0" encoding="utf-8"?>\n{body}'
+    ascii = body.encode("ascii", "xmlcharrefreplace").decode()  # standard output may have another encoding
+    return f'<?xml version="1.0" encoding="utf-8"?>\n{ascii}'
 
 
 def _suite(report: Report) -> str:

@@ -23,11 +23,12 @@ _LEVELS = {"error": "error", "warning": "warning", "info": "note"}
 
 def render_sarif(reports: Sequence[Report]) -> str:
     """One run over all models, with the rules that they break."""
+    paths = dict.fromkeys(relative_path(report.path) for report in reports)  # the format has each file once
     codes = sorted({diagnostic.code for report in reports for diagnostic in report.diagnostics})
     run = {
         "tool": {"driver": {"name": "irrun", "version": version("irrun"), "rules": [_rule(code) for code in codes]}},
         "columnKind": "unicodeCodePoints",
-        "artifacts": [{"location": {"uri": _uri(relative_path(report.path))}} for report in reports],
+        "artifacts": [{"location": {"uri": _uri(path)}} for path in paths],
         "results": [
             _result(diagnostic, path, fingerprint, codes) for diagnostic, path, fingerprint in identified(reports)
         ],

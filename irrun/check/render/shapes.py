@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import field
 from typing import TYPE_CHECKING, Any
 
-from irrun.check.render.text import one_line
+from irrun.check.render.text import cells, one_line, padded
 from irrun.records import dataclass
 from irrun.spec.dims import Atom, Dim
 
@@ -35,8 +35,8 @@ def render_shapes(report: Report) -> str:
         return ""
     sizes = _Sizes()
     rows = [("id", "type", "outputs", "name"), *_rows(report.model.graph, report.inference, sizes, "")]
-    widths = [min(_WIDEST, max(len(row[column]) for row in rows)) for column in range(3)]
-    lines = ["  ".join((*map(str.ljust, row[:3], widths), row[3])).rstrip() for row in rows]
+    widths = [min(_WIDEST, max(cells(row[column]) for row in rows)) for column in range(3)]
+    lines = ["  ".join((*map(padded, row[:3], widths), row[3])).rstrip() for row in rows]
     return "\n".join([*lines, *sizes.legend(), ""])
 
 

@@ -36,6 +36,21 @@ def one_line(text: str) -> str:
     return text if text.isprintable() else "".join(c if c.isprintable() else ascii(c)[1:-1] for c in text)
 
 
+def cells(text: str) -> int:
+    """Columns of a terminal that a text takes: wide characters take two, and those that go on top of others none."""
+    if text.isascii():
+        return len(text)
+    from rich.cells import cell_len
+
+    return cell_len(text)
+
+
+def padded(text: str, width: int, right: bool = False) -> str:
+    """A text of so many cells, at least, flush left or right."""
+    room = " " * (width - cells(text))
+    return room + text if right else text + room
+
+
 def render_text(reports: Sequence[Report], style: Style = plain) -> str:
     return "\n".join(render_report(report, style) for report in reports)
 
@@ -120,7 +135,8 @@ def _excerpt(span: Span, line: str, start: int, diagnostic: Diagnostic, style: S
     cut = line.rstrip("\r").replace("\t", " ")
     shown = "".join(c if c.isprintable() else "\ufffd" for c in cut)  # one for one, so that the caret stays in place
     indent = span.column - 1 - start
-    caret = " " * indent + "^" * max(1, min(span.length, WIDTH - indent))
+    length = max(1, min(span.length, WIDTH - indent))
+    caret = " " * cells(shown[:indent]) + "^" * max(1, cells(shown[indent : indent + length]))
     label = f" layer {one_line(str(diagnostic.layer))}" if diagnostic.layer else ""
     bar = style("|", "dim")
     return [

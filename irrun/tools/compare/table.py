@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
-from irrun.check.render.text import Style, one_line, plain, render_diagnostic, source_of
+from irrun.check.render.text import Style, cells, one_line, padded, plain, render_diagnostic, source_of
 from irrun.diagnostics import counted
 from irrun.tools.compare.findings import listed
 
@@ -140,12 +140,6 @@ def _name(name: str) -> str:
 
 def _aligned(rows: Sequence[Sequence[str]]) -> str:
     """Rows as columns, those of numbers to the right."""
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = []
-    for row in rows:
-        cells = [
-            cell.ljust(width) if title in TEXTS else cell.rjust(width)
-            for title, cell, width in zip(rows[0], row, widths, strict=True)
-        ]
-        lines.append("  ".join(cells).rstrip())
-    return "\n".join(lines) + "\n"
+    widths = [max(map(cells, column)) for column in zip(*rows, strict=True)]
+    numeric = [title not in TEXTS for title in rows[0]]
+    return "".join("  ".join(map(padded, row, widths, numeric)).rstrip() + "\n" for row in rows)

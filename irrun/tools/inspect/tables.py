@@ -7,7 +7,7 @@ import io
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from irrun.check.render.text import Style, one_line
+from irrun.check.render.text import Style, cells, one_line, padded
 from irrun.spec.dims import Dim, Size
 from irrun.tools.inspect.execution import Execution, Share
 from irrun.tools.inspect.inspection import Inspection
@@ -161,16 +161,13 @@ def _notes(weight: Weight, copies: set[int]) -> str:
 
 def columns(rows: Sequence[Row], sides: str, style: Style, fitted: int | None = None) -> Iterator[str]:
     """Columns, flush left or right by the letters l and r; column number `fitted` gets what is left of the line."""
-    widths = [max(len(row[column]) for row in rows) for column in range(len(sides))]
+    widths = [max(cells(row[column]) for row in rows) for column in range(len(sides))]
     for number, row in enumerate(rows):
-        cells = [
-            text.rjust(width) if side == "r" else text.ljust(width)
-            for text, width, side in zip(row, widths, sides, strict=True)
-        ]
+        shown = [padded(text, width, side == "r") for text, width, side in zip(row, widths, sides, strict=True)]
         if fitted is not None:
             room = max(COLUMNS - sum(widths[:fitted]) - 2 * fitted, 20)
-            cells[fitted] = cut(row[fitted], room)
-        line = "  ".join(cells).rstrip()
+            shown[fitted] = cut(row[fitted], room)
+        line = "  ".join(shown).rstrip()
         yield style(line, "bold") if number == 0 else line
 
 

@@ -147,7 +147,7 @@ class Search:
             if event.layer not in self.masks:
                 self.masks.append(event.layer)
             return
-        self.found = self._finding(event, state)
+        self.found = self._finding(event, state, "no NaN" if given else "none")
 
     def look_at_inputs(self, model: Model, arrays: Mapping[str, Array]) -> None:
         """Look at what the model is given: nothing of it comes from a layer."""
@@ -159,10 +159,10 @@ class Search:
                 help = "give it numbers that the type has, or look for what made these"
                 self.found = Diagnostic(self._code(state), message, layer.span, layer.label, help)
 
-    def _finding(self, event: Event, state: _State) -> Diagnostic:
+    def _finding(self, event: Event, state: _State, given: str) -> Diagnostic:
         layer = event.layer
         output = f"output {event.port}" if len(layer.outputs) > 1 else "the result"
-        message = f"{output} has {_text(state, event.array, self.range)}; what the layer has read has none"
+        message = f"{output} has {_text(state, event.array, self.range)}; what the layer has read has {given}"
         notes = [
             _note(number, value, array, self.range)
             for number, (value, array) in enumerate(zip(layer.inputs, event.calculation.inputs, strict=False))
