@@ -19,7 +19,7 @@ def broadcast_data(data: Array, target_shape: Array, axes_mapping: Array | None,
         target = np.broadcast_shapes(data.shape, target)
     elif mode in EXPLICIT and axes_mapping is not None:
         shape = np.ones(len(target), np.intp)
-        shape[axes_mapping] = data.shape
+        shape[axes_mapping] = data.shape or 1
         data = data.reshape(shape)
     if isinstance(data, Sizes):
         return data.spread(target)
@@ -47,13 +47,20 @@ def broadcast_to_shape(node: Node) -> Shapes:
         axes = node.sizes("axes_mapping")
         count = None if axes is None else len(axes)
         if rank is not None and count not in (None, rank):
-            node.fail("C3", f"`axes_mapping` has {count} axes for data of rank {rank}", "axes_mapping")
+            message = f"`axes_mapping` has {count} axes for data of rank {rank}"
+            does = "takes the scalar for a vector of one element" if (rank, count) == (0, 1) else ""
+            node.require("C3", False, message, "axes_mapping", lenient=does)
     elif node.op.version > 1 and node.inputs["axes_mapping"] is not None:
         node.fail("C3", f"`axes_mapping` is connected, but `mode` is {mode}", about=["axes_mapping", "mode"])
-    data = node.shape("data")
     if target is None:
         raise Undecided
     output: list[Size] = [size.within(0) if isinstance(size, Dim) else size for size in target]
+    if rank is None and mode != "bidirectional":
+        node.complete = False
+        return {"output": tuple(output)}
+    data = node.shape("data")
+    if axes and not data:
+        data = (1,)
     if mode == "bidirectional":
         output = [*[1] * (len(data) - len(output)), *output]
     if mode not in EXPLICIT:
@@ -79,7 +86,7 @@ def broadcast_to_shape(node: Node) -> Shapes:
                 node.fail("C2", message, "data")
             output[axis] = both
         else:
-            same, single = size == wanted, size == 1
+            same, single = size == wanted, bool(rank) and size == 1  # a scalar's axis has to be 1 in the target, too
             fits = True if single is True or same is True else single if same is False else UNDECIDED
             node.require("C2", fits, message, "data")
             output[axis] = meet(wanted, size) if single is False else wanted

@@ -265,8 +265,8 @@ def binary_convolution(data: Array, filters: Array, *, mode: str, pad_value: flo
     Choice: padding is -1 or 1 as bits are, by a pad_value of -1 or 1, and counts for nothing where that is 0, as in
     OpenVINO, which models are made with; other values are -1. The page only says that 0 stands for -1 in inputs.
     Elements of data other than 0 and 1 equal no bit, as in the reference. Of constant filters the lowest bit of each
-    byte comes first, unlike that of other constants of u1: so OpenVINO's converters have written them, and its plugin
-    and its reference read them.
+    byte comes first, unlike that of other constants of u1 and in OpenVINO's reference: so its converters have written
+    them, and its plugin reads them.
 
     Source: convolution/binary-convolution-1.rst
 

@@ -227,8 +227,8 @@ def interpolate(
         C5: scales_or_sizes has integers for shape_calculation_mode `sizes`, floats for `scales`.
         C6: the Pillow modes have two axes.
 
-    Choice: as Interpolate-4; in the Pillow modes each of the two passes is rounded to the element type, as in the
-    reference.
+    Choice: as Interpolate-4; in the Pillow modes integers are rounded after each of the two passes, as in the
+    reference, and floating-point numbers once, as in OpenVINO's plugin.
 
     Source: image/interpolate-11.rst
 
@@ -836,10 +836,12 @@ def pillow_resampled(data: Array, images: Sequence[Resampling], mode: str, cubic
     """The resampling of the library Pillow, in double precision; the second axis comes first."""
     support, kernel = (1.0, _triangle) if mode == "bilinear_pillow" else (2.0, _cubic(cubic))
     changed = [image for image in reversed(images) if image.before != image.after]
+    values = data
     for image in changed:
-        index, weights = pillow_taps(image, support, kernel)
-        data = converted(weighted(data.astype(np.float64), image.axis, index, weights), data.dtype)
-    return data if changed else data.copy()
+        values = weighted(values.astype(np.float64), image.axis, *pillow_taps(image, support, kernel))
+        if data.dtype.kind in "iu":
+            values = converted(values, data.dtype)
+    return values.astype(data.dtype, copy=not changed)
 
 
 def pillow_taps(image: Resampling, support: float, kernel: Callable[[Array], Array]) -> tuple[Array, Array]:

@@ -74,6 +74,8 @@ def computed_ahead(
         return None
     if not all(_small(tensor) for tensor in outputs) or not all(map(_moderate, attrs.values())):
         return None
+    if any(port.low_first for port in op.inputs):  # the values of bits are in the other order
+        return None
     sizes = [content.size for content in contents] + [int(product(tensor.shape or ())) for tensor in outputs]
     if symbolic:
         inference.symbolic += sum(sizes)

@@ -450,6 +450,20 @@ def test_binary_convolution_reads_the_lowest_bit_of_each_byte_first_and_others_t
         assert others.ravel().tolist() == [0, 0, 0, 0, 0, 1, 0, 1, 0, 0, 0]
 
 
+def test_binary_convolution_of_constants_reads_the_lowest_bit_of_each_byte_first(tmp_path):
+    model = Model()
+    model.weights += b"\x05\x06"
+    place = {"element_type": "u1", "shape": "1,1,1,11", "offset": "0", "size": "2"}
+    (filters,) = model.layer("Const", [], [("u1", (1, 1, 1, 11))], **place)
+    x = model.constant(np.float32([1, 0, 1, 0, 0, 0, 0, 0, 0, 1, 1]).reshape(1, 1, 1, 11))
+    pads = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "auto_pad": "explicit"}
+    count = {"mode": "xnor-popcount", "pad_value": "0"}
+    (result,) = model.layer("BinaryConvolution", [x, filters], [("f32", (1, 1, 1, 1))], **pads, **count)
+    model.result(result)
+    (counted,) = GraphExecutor(model.save(tmp_path)).run([]).values()
+    assert counted.item() == 11
+
+
 def test_binaryconvolution_1_c1_other_than_two_spatial_axes():
     op = ops["BinaryConvolution-1"]
     tensors = [Tensor("f32", (1, 1, 4)), Tensor("u1", (1, 1, 2))]

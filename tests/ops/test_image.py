@@ -210,6 +210,12 @@ def test_bicubic_pillow_follows_cube_coeff():
     np.testing.assert_allclose(mild + mild[::-1], 8)
 
 
+def test_pillow_modes_round_floats_once():
+    image = np.array([[0.1875, 1.1875, 10.1875, 50.1875], [100.1875, 99.1875, 999.1875, 1000.1875]])
+    found = resized(image.astype(ml_dtypes.bfloat16), [5, 6], "bicubic_pillow", cube_coeff=-0.5)
+    assert found[0].astype(float).tolist() == [-9.75, -4.46875, -18.5, -81, -69, -41]
+
+
 def test_pillow_modes_round_integers_after_each_pass():
     image = np.array([[0, 1], [0, 0]], np.uint8)
     # across: 0 0 1 1 (0.25 and 0.75 rounded); then down: 0.25 of 1 is 0, 0.75 is 1

@@ -1403,6 +1403,17 @@ def test_broadcast_c3_a_mapping_of_another_rank(op):
         refuses(op, "C3", message, f32([[1, 2]]), i64(2, 2), mapping, mode="explicit")
 
 
+@pytest.mark.parametrize("op", [broadcast_1, broadcast_3], ids=["1", "3"])
+def test_broadcast_c3_a_scalar_with_an_axis_of_1(op):
+    message, given = "`axes_mapping` has 1 axes for data of rank 0", (np.float32(6), i64(1, 2), i64(0))
+    assert tolerated(op, *given, mode="explicit") == ("C3", message)
+    assert op.kernel(*given, mode="explicit").tolist() == [[6, 6]]
+    message = "dimension 0 of `data` is 1, which does not broadcast to 2"
+    refuses(op, "C2", message, np.float32(6), i64(1, 2), i64(1), mode="explicit")
+    message = "`axes_mapping` has 2 axes for data of rank 0"
+    refuses(op, "C3", message, np.float32(6), i64(1, 2), i64(0, 1), mode="explicit")
+
+
 def test_broadcast_3_c4_axis_outside_the_target():
     message = "`axes_mapping[0]` is 2, expected ascending axes in [0, 2)"
     refuses(broadcast_3, "C4", message, f32([1]), i64(2, 1), i64(2), mode="explicit")

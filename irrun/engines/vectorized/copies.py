@@ -140,7 +140,7 @@ def _broadcast(work: Work) -> Mover | None:
         return None
     shape = data.shape
     if work.attrs["mode"] in ("explicit", "none") and axes is not None:
-        sizes = dict(zip(axes, data.shape, strict=True))
+        sizes = dict(zip(axes, data.shape, strict=False))  # a scalar may have an axis of 1
         shape = tuple(sizes.get(axis, 1) for axis in range(len(output.shape)))
     return lambda inputs, outputs: [(outputs[0], np.broadcast_to(inputs[0].reshape(shape), outputs[0].shape))]
 
