@@ -461,9 +461,9 @@ def test_little_is_measured_without_llvmlite():
 def test_much_is_measured_by_kernels_where_there_are_any(monkeypatch):
     monkeypatch.setattr(statistics, "sys", SimpleNamespace(modules={"llvmlite": None}))
     monkeypatch.setattr(statistics, "_effort", statistics._Effort())
-    monkeypatch.setattr(statistics, "find_spec", lambda name: None)
+    monkeypatch.setattr(statistics, "is_there", lambda: False)
     assert not any(statistics._is_compiled(1 << 29) for _ in range(3))
-    monkeypatch.setattr(statistics, "find_spec", lambda name: name)
+    monkeypatch.setattr(statistics, "is_there", lambda: True)
     monkeypatch.setattr(statistics, "_effort", statistics._Effort())
     assert [statistics._is_compiled(1 << 29) for _ in range(3)] == [False, True, True]
 

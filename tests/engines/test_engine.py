@@ -3,11 +3,14 @@
 from collections import Counter
 from functools import partial
 from importlib import import_module
+from importlib.machinery import PathFinder
 from pathlib import Path
 
 import numpy as np
+import pytest
 
 import irrun.engines.vectorized
+from irrun.engines import compiled, load_engines
 from irrun.engines.vectorized.engine import MODULES, compiler_of
 from irrun.engines.work import Operand, Post, Work, chain
 from irrun.run.internal_ops import ROOT_MEAN_SQUARE, TABLE
@@ -50,3 +53,17 @@ def test_calls_in_order() -> None:
         made: list[int] = []
         chain([partial(made.append, number) for number in range(count)])()
         assert made == list(range(count))
+
+
+@pytest.mark.parametrize(("version", "there"), [("0.44.0", False), ("0.45.0", True), ("1.2.3", True), (None, True)])
+def test_an_llvmlite_that_ends_the_process_is_as_good_as_none(version, there, tmp_path, monkeypatch):
+    package = tmp_path / "llvmlite"
+    package.mkdir()
+    (package / "__init__.py").touch()
+    if version is not None:
+        (package / "_version.py").write_text(f"version_version = '{version}'\nversion_full = 'unknown'\n")
+    monkeypatch.setattr(compiled, "find_spec", lambda name: PathFinder.find_spec(name, [str(tmp_path)]))
+    monkeypatch.setattr(compiled, "is_there", compiled.is_there.__wrapped__)
+    assert compiled.is_there() is there
+    found = [engine.name for engine in load_engines("auto")]
+    assert ("compiled" in found) is there

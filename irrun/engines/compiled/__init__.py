@@ -5,16 +5,32 @@ that only a run tells."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
+from functools import cache
 from importlib.util import find_spec
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.engine import CompiledEngine
 
 
+OLDEST = 0, 45
+"""The first llvmlite with LLVM 20: older ones, which come with older versions of numba, end the process over some of
+what is compiled here."""
+
+
+@cache
 def is_there() -> bool:
-    """Whether llvmlite is installed. It is imported with the first work."""
-    return find_spec("llvmlite") is not None
+    """Whether llvmlite is installed, and is not too old. It is imported with the first work."""
+    spec = find_spec("llvmlite")
+    if spec is None or spec.origin is None:
+        return False
+    with suppress(OSError, ValueError):  # importlib.metadata would take as long as all else
+        text = Path(spec.origin).with_name("_version.py").read_text()
+        version = text.partition("version_version = '")[2].split(".")
+        return (int(version[0]), int(version[1])) >= OLDEST
+    return True
 
 
 def load(

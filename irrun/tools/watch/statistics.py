@@ -6,12 +6,12 @@ import sys
 from dataclasses import fields
 from functools import cache
 from hashlib import blake2b
-from importlib.util import find_spec
 from math import inf, isfinite, sqrt
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.engines.compiled import is_there
 from irrun.engines.placement import processors
 from irrun.engines.threads import Threads
 from irrun.records import dataclass
@@ -156,10 +156,8 @@ class _Effort:
 
 def _is_compiled(nbytes: int) -> bool:
     """Whether kernels look at an array."""
-    if sys.modules.get("llvmlite") is not None:
-        return True
     _effort.nbytes += nbytes
-    return _effort.nbytes > COMPILED_BYTES and find_spec("llvmlite") is not None
+    return (sys.modules.get("llvmlite") is not None or _effort.nbytes > COMPILED_BYTES) and is_there()
 
 
 _effort = _Effort()
