@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.grid import Coding, Grid
+from irrun.spec.dims import Shape, Size, product
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Input, Node, Op, Output, Tensor
-from irrun.spec.traits import Elementwise, Normalizing
+from irrun.spec.traits import Elementwise, Normalizing, Products
 
 LEVELS = 256
 """The most levels of a grid: as many as a byte has codes."""
@@ -71,6 +72,32 @@ def with_eps(eps: float) -> Mapping[str, Any]:
     return {"eps": eps}
 
 
+def _multiply_picked(rows: Array, weights: Array, indices: Array, *, transposed: bool, column: bool) -> Array:
+    """The product of each batch of rows with the matrix that its index picks, outside of which all are 0."""
+    places, size = indices.astype(np.intp), len(weights)
+    inside = (places >= -size) & (places < size)
+    matrices = np.where(inside[:, None, None], weights[np.where(inside, places, 0)], np.float32(0))
+    left, right = (own.swapaxes(1, 2) if turned else own for own, turned in ((rows, column), (matrices, transposed)))
+    result: Array = left @ right
+    return result.swapaxes(1, 2) if column else result
+
+
+def _picked_shape(node: Node) -> list[Tensor]:
+    rows, weights = node.shape("rows"), node.shape("weights")
+    columns = weights[1 if node.attrs["transposed"] else 2]
+    return [Tensor("f32", (rows[0], columns, rows[2]) if node.attrs["column"] else (*rows[:2], columns))]
+
+
+def _picked_operations(shapes: Sequence[Shape], attrs: Mapping[str, Any], result: Shape) -> Size:
+    return 2 * product(result) * shapes[0][1 if attrs["column"] else 2]
+
+
+@cache
+def picking(*, transposed: bool, column: bool) -> Mapping[str, Any]:
+    """The attributes of PICKED_PRODUCT, shared by all instructions of the same ones."""
+    return {"transposed": transposed, "column": column}
+
+
 def _along_channels(values: Sequence[float], rank: int) -> Array:
     array = np.array(values, np.float32)
     return array.reshape(()) if array.size == 1 else array.reshape(-1, *[1] * (rank - 2))
@@ -100,6 +127,18 @@ ROOT_MEAN_SQUARE = Op(
     traits=[Normalizing()],
 )
 """Each line along the last axis of `data`, times 1 / sqrt(mean of the squares + the attribute `eps`)."""
+
+PICKED_PRODUCT = Op(
+    "PickedProduct-0",
+    _multiply_picked,
+    [Input("rows", "f32", "[b, r, k]"), Input("weights", "f32", "[e, m, n]"), Input("indices", "dynamic", "[b]")],
+    [Output("output", "f32", "...")],
+    rule=_picked_shape,
+    traits=[Products(_picked_operations)],
+)
+"""The product of `rows` [b, r, k] with one of the `weights` [e, k, n] for each b, or [e, n, k] where these are
+`transposed`; of a `column` [b, k, r] it is the column [b, n, r]. Negative indices count from the end, and those outside
+pick zeros."""
 
 REORDER = Op("Reorder-0", lambda data: data, [Input("data", "dynamic", "...")], [Output("output", "dynamic", "...")])
 """What brings a tensor into another layout; no layer is of it."""

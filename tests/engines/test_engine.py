@@ -13,7 +13,7 @@ import irrun.engines.vectorized
 from irrun.engines import compiled, load_engines
 from irrun.engines.vectorized.engine import MODULES, compiler_of
 from irrun.engines.work import Operand, Post, Work, chain
-from irrun.run.internal_ops import ROOT_MEAN_SQUARE, TABLE
+from irrun.run.internal_ops import PICKED_PRODUCT, ROOT_MEAN_SQUARE, TABLE
 from irrun.spec.registry import registry
 
 FOLDER = Path(irrun.engines.vectorized.__file__).parent
@@ -27,7 +27,7 @@ def test_all_modules_with_compilers_are_listed():
     }
     ops = Counter(op for name in MODULES for op in modules[name].COMPILERS)
     assert set(ops.values()) == {1}
-    assert ops.keys() <= {*registry().ops, TABLE.name, ROOT_MEAN_SQUARE.name}
+    assert ops.keys() <= {*registry().ops, TABLE.name, ROOT_MEAN_SQUARE.name, PICKED_PRODUCT.name}
     assert compiler_of("MatMul-1") is modules["products"].COMPILERS["MatMul-1"]
     assert compiler_of("NonMaxSuppression-9") is None
 

@@ -26,6 +26,7 @@ from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
 from irrun.engines.onednn.library import DST, SRC, WEIGHTS
+from irrun.engines.picking import picked
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
@@ -150,7 +151,12 @@ def matmul(work: Work, team: Team) -> Compiled | None:
     return made
 
 
-COMPRESSED = {"MatMul-1": matmul}
+def picked_product(work: Work, team: Team) -> Compiled | None:
+    """PickedProduct-0 of compressed matrices."""
+    return picked(work, partial(matmul, team=team))
+
+
+COMPRESSED = {"MatMul-1": matmul, "PickedProduct-0": picked_product}
 """For works of which an input is compressed."""
 
 

@@ -13,6 +13,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
+from irrun.engines.picking import picked
 from irrun.engines.rows import rows_of
 from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Index, posts_of, with_posts
@@ -130,5 +131,14 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
     return with_posts(work, bind, needed, taken=frozenset({0}))
 
 
-COMPRESSED = {"MatMul-1": matmul, **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), gather)}
+def picked_product(work: Work, threads: Threads) -> Compiled | None:
+    """PickedProduct-0 of compressed matrices."""
+    return picked(work, partial(matmul, threads=threads))
+
+
+COMPRESSED = {
+    "MatMul-1": matmul,
+    "PickedProduct-0": picked_product,
+    **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), gather),
+}
 """For works of which an input is compressed."""

@@ -26,7 +26,7 @@ MODULES = {
         Multiply-1 NotEqual-1 PReLU-1 Subtract-1 Xor-1 Clamp-1 Convert-1 Divide-1 Elu-1 Gelu-7 HardSigmoid-1 Power-1
         ReLU-1 Round-5 FakeQuantize-1 Select-1 SquaredDifference-1
     """,
-    "products": "MatMul-1",
+    "products": "MatMul-1 PickedProduct-0",
     "convolution": "Convolution-1",
     "depthwise": "GroupConvolution-1",
     "pooling": "MaxPool-1 MaxPool-8 MaxPool-14 AvgPool-1 AvgPool-14 AvgPool-16",

@@ -12,6 +12,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, matrix_of, merged, order_of, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM
+from irrun.engines.picking import picked
 from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work, chain
@@ -49,7 +50,12 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
     return None
 
 
-COMPILERS = {"MatMul-1": compile_matmul}
+def compile_picked(work: Work, threads: Threads) -> Compiled | None:
+    """PickedProduct-0 of f32."""
+    return picked(work, partial(compile_matmul, threads=threads))
+
+
+COMPILERS = {"MatMul-1": compile_matmul, "PickedProduct-0": compile_picked}
 
 
 def _compiled(

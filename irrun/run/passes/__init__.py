@@ -16,6 +16,7 @@ from irrun.run.passes.growing import grow
 from irrun.run.passes.inlining import inline
 from irrun.run.passes.narrowing import narrow
 from irrun.run.passes.normalizing import normalize
+from irrun.run.passes.picking import pick
 from irrun.run.passes.planning import plan_memory
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.quantization import quantize
@@ -38,6 +39,7 @@ PASSES: tuple[Pass, ...] = (
     quantize,
     group,
     normalize,
+    pick,
     prune,
     enclose,
     grow,

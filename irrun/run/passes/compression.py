@@ -168,7 +168,11 @@ class _Compression:
 
     def _fits(self, number: int, weights: CompressedWeights) -> bool:
         """Whether the weights are worth it, and all that read them can read them compressed."""
-        if self._program.tensors[number].type != "f32" or 4 * prod(weights.shape) < LEAST or len(weights.shape) != 2:
+        if self._program.tensors[number].type != "f32" or 4 * prod(weights.shape) < LEAST:
+            return False
+        if len(weights.shape) == 3:
+            return number not in self._program.results and all(map(self._picks, self._readers[number]))
+        if len(weights.shape) != 2:
             return False
         halves = ELEMENT_TYPES[weights.type].bits == 16
         for reader in self._readers[number]:
@@ -196,8 +200,24 @@ class _Compression:
         indices = self._program.tensors[inputs[1]].shape if inputs[1] is not None else None
         batch = attrs.get(lookup.batch_dims, 0)
         return (
-            axis is not None and axis.ravel().tolist() in ([0], [-2]) and (batch == 0 or batch == -len(indices or ()))
+            axis is not None
+            and axis.ravel().tolist() in ([0], [-len(self._program.tensors[number].shape or ())])
+            and (batch == 0 or batch == -len(indices or ()))
         )
+
+    def _picks(self, instruction: Instruction) -> bool:
+        """Whether an instruction looks up matrices for products that read them row by row, as `pick` has it done."""
+        if instruction.op.trait(Lookup) is None or not self._reads(instruction, instruction.inputs[0]):
+            return False
+        made = instruction.outputs[0]
+        for reader in self._readers[made]:
+            trait = reader.op.trait(MatrixProduct)
+            if trait is None or reader.inputs.count(made) != 1:
+                return False
+            turned = [reader.attrs[name] for name in (trait.transpose_a, trait.transpose_b)]
+            if turned != ([False, False] if reader.inputs[0] == made else [False, True]):
+                return False
+        return made not in self._program.results
 
     def _has_many_rows(self, instruction: Instruction) -> bool:
         trait, shape = instruction.op.trait(MatrixProduct), self._shape(instruction.inputs[0], static=False)
