@@ -28,7 +28,7 @@ already: what it prepares takes 20 to 60 ms."""
 
 
 def load_engines(
-    name: str = "auto", threads: int | None = None, *, small: bool = False, once: bool = False, fixed: bool = False
+    name: str, threads: int | None = None, *, small: bool = False, once: bool = False, fixed: bool = False
 ) -> list[Engine]:
     """The engines that a model is offered to, the first one first, for `threads` threads (None: as `processors` says).
 

@@ -24,6 +24,15 @@ def constant_axes(work: Work) -> list[int]:
     return sorted({int(axis) % rank for axis in named.ravel()}) if named is not None and rank else []
 
 
+def axes_of_mvn(work: Work) -> list[int]:
+    """The axes that an MVN-1 or MVN-6 goes along, in order; none where they are not constant."""
+    if work.name == "MVN-6":
+        return constant_axes(work)
+    rank, attrs = len(work.outputs[0].shape), work.attrs
+    axes = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
+    return sorted({axis % rank for axis in axes})
+
+
 def merged(shape: Sequence[int], strides: Sequence[Sequence[int]]) -> tuple[tuple[int, ...], list[tuple[int, ...]]]:
     """The least axes that tensors of one shape and of these strides can be seen with, all in the same way."""
     sizes: list[int] = []

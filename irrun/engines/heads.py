@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import dense_strides
+from irrun.engines.axes import dense_strides, ordered_strides
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -35,13 +35,15 @@ def is_streamed(work: Work) -> bool:
     if work.name != "ScaledDotProductAttention-13" or not _is_plain(work):
         return False
     (query, key, value), output, mask = work.required(3), work.outputs[0], mask_of(work)
-    if mask is not None and (mask.type not in ("f32", "boolean") or not (mask.value is not None or _is_dense(mask))):
+    if mask is not None and mask.type not in ("f32", "boolean"):
         return False
     if mask is not None and mask.shape[-1] != key.shape[-2]:  # one number for all keys of a row
         return False
+    if mask is not None and mask.value is None and not _has_dense_rows(mask):
+        return False
     if min(query.shape[-2], key.shape[-2]) < FEW or max(key.shape[-1], output.shape[-1]) > MAX_SIZE:
         return False
-    return all(own.layout is None and _is_dense(own) for own in (query, key, value))
+    return all(own.layout is None and _has_dense_rows(own) for own in (query, key, value))
 
 
 def scores_of(work: Work) -> int:
@@ -96,8 +98,8 @@ def heads_inside(result: Operand) -> tuple[int, ...]:
     shape, item = result.shape, numpy_dtype(result.type).itemsize
     if len(shape) != 4:
         return dense_strides(shape, item)
-    moved = dense_strides((shape[0], shape[2], shape[1], shape[3]), item)
-    return moved[0], moved[2], moved[1], moved[3]
+    order = (0, 2, 1, 3)
+    return ordered_strides(order, [shape[axis] for axis in order], item)
 
 
 def _is_plain(work: Work) -> bool:
@@ -106,6 +108,6 @@ def _is_plain(work: Work) -> bool:
     return all(own is None or own.type == "f32" for own in numbers) and not work.posts
 
 
-def _is_dense(operand: Operand) -> bool:
+def _has_dense_rows(operand: Operand) -> bool:
     """Whether the elements of a row lie next to one another."""
     return operand.shape[-1] == 1 or operand.strides[-1] == numpy_dtype(operand.type).itemsize

@@ -75,21 +75,16 @@ def _has_weights(work: Work) -> bool:
     """
     looked_at = {*range(len(work.own)), *(number for post in work.posts for number in post.parameters)}
     operands = work.inputs if is_of_codes(work) else [work.inputs[number] for number in looked_at]
-    return work.compressed or any(
-        operand is not None and operand.value is not None and not _is_small(operand) for operand in operands
-    )
-
-
-def _is_small(operand: Operand) -> bool:
-    return operand.value is not None and not is_weight(operand.value)
+    values = [operand.value for operand in operands if operand is not None]
+    return work.compressed or any(value is not None and is_weight(value) for value in values)
 
 
 def _described(operand: Operand | None) -> Hashable:
     if operand is None:
         return None
-    value: Hashable = (
-        operand.value.tobytes() if operand.value is not None and _is_small(operand) else operand.value is not None
-    )
+    value: Hashable = operand.value is not None
+    if operand.value is not None and not is_weight(operand.value):
+        value = operand.value.tobytes()
     if (weights := operand.compressed) is not None:
         value = weights.type, weights.stored, *(None if f is None else f.shape for f in (weights.scale, weights.zero))
     codes = None if operand.codes is None else (_described(operand.codes), operand.grid)

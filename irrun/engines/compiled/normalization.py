@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import constant_axes, given_alike, has_channels_last, is_dense
+from irrun.engines.axes import axes_of_mvn, given_alike, has_channels_last, is_dense
 from irrun.engines.compiled import normalization_channels as channels
 from irrun.engines.compiled import normalization_kernel as rows
 from irrun.engines.compiled.centring import standardized
@@ -68,13 +68,8 @@ def group_normalization(work: Work, team: Team) -> Compiled | None:
 def mvn(work: Work, team: Team) -> Compiled | None:
     """MVN-1 of f32, and MVN-6 with constant axes, along the last axes, or any others of data in C order; of images with
     channels last, too, and of their channels."""
-    (data,), attrs = work.required(1), work.attrs
+    (data,), attrs, axes = work.required(1), work.attrs, axes_of_mvn(work)
     rank = len(data.shape)
-    if work.name == "MVN-6":
-        axes = constant_axes(work)
-    else:
-        every = attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)
-        axes = sorted({axis % rank for axis in every})
     mode = attrs.get("eps_mode", "inside_sqrt").removesuffix("_sqrt") if attrs["normalize_variance"] else "none"
     if data.type == "f32" and axes == [1] and rank > 2 and not is_dense(data) and has_channels_last(data):
         extents = _Extents(data.shape[0], prod(data.shape[2:]), 1, data.shape[1])

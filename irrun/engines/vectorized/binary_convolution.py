@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import dense_strides
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.plain import kernel_of
 from irrun.engines.threads import Threads
@@ -32,8 +33,7 @@ def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
     shape = (*data.shape[:2], *(axis.covered(axis.windows) for axis in axes))
     begun, put = ((slice(None), slice(None), *parts) for parts in zip(*places, strict=True))
     signs = 2 * filters.value.reshape(filters.shape).astype(np.float32) - 1
-    dense = [Operand("f32", array, np.empty(array, np.float32).strides) for array in (shape, filters.shape)]
-    dense[1].value = signs
+    dense = Operand("f32", shape, dense_strides(shape)), Operand("f32", filters.shape, signs.strides, signs)
     window = {name: work.attrs[name] for name in ("strides", "dilations")}
     attrs = window | {"pads_begin": (0, 0), "pads_end": (0, 0), "auto_pad": "explicit"}
     inner = compile_convolution(Work("Convolution-1", attrs, [*dense], [output]), threads)

@@ -127,10 +127,7 @@ def gather(work: Work, threads: Threads) -> Compiled | None:
 
         return [call]
 
-    compiled = with_posts(work, bind, needed)
-    if compiled is not None:
-        compiled.taken = frozenset({0})
-    return compiled
+    return with_posts(work, bind, needed, taken=frozenset({0}))
 
 
 COMPRESSED = {"MatMul-1": matmul, **dict.fromkeys(("Gather-1", "Gather-7", "Gather-8"), gather)}

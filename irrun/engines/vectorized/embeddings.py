@@ -47,7 +47,7 @@ Find = Callable[[Sequence[Any], int], Found]
 """Finds the bags in the inputs of an op, in each call, given how many there are."""
 
 
-def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None = None) -> Compiled | None:
+def embedding_bags(work: Work, threads: Threads, find: Find, default: int | None) -> Compiled | None:
     """An op that sums bags, as `find` finds them. The input of number `default` says which row an empty bag is."""
     (table, places), own = work.required(2), len(work.own)
     mean = work.attrs.get("reduction") == "mean"

@@ -7,7 +7,6 @@ from functools import cache
 from importlib import import_module
 from math import prod
 
-from irrun.engines.placement import processors
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized import compressed, functions
 from irrun.engines.vectorized.copying import copied
@@ -102,7 +101,7 @@ def opener_of(op: str) -> Callable[[Work, Threads], OpenCall | None] | None:
 
 
 class VectorizedEngine:
-    """The engine "numpy". Its pool has `threads` threads, as many as there are processors unless given.
+    """The engine "numpy". Its pool has `threads` threads.
 
     With `compiling` an engine is asked before it that compiles element-wise functions, with `quantizing` one that
     compiles quantizations. `once` says that works are computed once.
@@ -112,15 +111,12 @@ class VectorizedEngine:
     decodes = False
     quantized = False
 
-    def __init__(
-        self, threads: int | None = None, *, compiling: bool = False, quantizing: bool = False, once: bool = False
-    ) -> None:
+    def __init__(self, threads: int, *, compiling: bool = False, quantizing: bool = False, once: bool = False) -> None:
         self._once = once
         self._slow = SLOW if compiling and not functions.WIDE_EXP2 else frozenset[str]()
         if quantizing:
             self._slow |= QUANTIZING
-        self.pool = Threads(threads or processors())
-        self.threads = self.pool.count
+        self.threads, self.pool = threads, Threads(threads)
         self._works = WorkCache()
 
     def compile(self, work: Work) -> Compiled | None:

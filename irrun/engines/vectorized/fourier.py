@@ -93,10 +93,7 @@ def fourier(work: Work, threads: Threads) -> Compiled | None:
             given = made
         return calls
 
-    compiled = with_posts(work, bind, starts[-1])
-    if compiled is not None:
-        compiled.doubtful = True
-    return compiled
+    return with_posts(work, bind, starts[-1], doubtful=True)
 
 
 def _steps(name: str, shape: tuple[int, ...], axes: Sequence[int], lengths: Sequence[int]) -> list[_Step] | None:
@@ -248,10 +245,7 @@ def frames(work: Work, threads: Threads) -> Compiled | None:
         calls = threads.each(pieces, bound, scratch, room, shared=sharing > 1)
         return [calls] if window.value is not None else [weigh, calls]
 
-    compiled = with_posts(work, bind, room * sharing)
-    if compiled is not None:
-        compiled.doubtful = True
-    return compiled
+    return with_posts(work, bind, room * sharing, doubtful=True)
 
 
 COMPILERS = dict.fromkeys(("DFT-7", "IDFT-7", REAL, INVERSE_REAL), fourier) | {"STFT-15": frames}

@@ -107,13 +107,18 @@ def temporary(block: Array, number: int = 0) -> Any:
     return buffers[number][: block.size].reshape(block.shape)
 
 
+def once(array: Array) -> Array:
+    """A broadcast array with one element along the axes that it is repeated along."""
+    return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)] if array.ndim else array
+
+
 def put(output: Array, values: Array, mask: Array) -> None:
     """Put `values` where a mask holds. Both broadcast to the output.
 
     numpy copies runs of what holds quickly, but where it does not foresee these takes ten times as long as to choose by
     bits, which are the elements' own.
     """
-    seen = mask[tuple(slice(0, 1) if step == 0 else slice(None) for step in mask.strides)]
+    seen = once(mask)
     changes = np.count_nonzero(seen[..., 1:] != seen[..., :-1]) if mask.ndim else 0
     if output.itemsize != 4 or changes * LONG_RUN < seen.size:
         np.copyto(output, values, where=mask)

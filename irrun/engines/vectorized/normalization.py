@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, constant_axes, reshaped_strides
+from irrun.engines.axes import axes_of_mvn, broadcast_strides, constant_axes, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.orders import in_order, reordered
 from irrun.engines.threads import Threads
@@ -177,14 +177,10 @@ def standardizer(eps: float, *, normalize: bool = True, outside: bool = False) -
 
 def mvn(work: Work, threads: Threads) -> Compiled | None:
     """MVN-1, and MVN-6 with constant axes."""
-    rank, attrs = len(work.outputs[0].shape), work.attrs
-    if work.name == "MVN-6":
-        axes = constant_axes(work)
-    else:
-        axes = [n % rank for n in attrs["reduction_axes"] or range(1 if attrs["across_channels"] else 2, rank)]
+    attrs = work.attrs
     outside = attrs.get("eps_mode") == "outside_sqrt"
     normalizer = standardizer(attrs["eps"], normalize=attrs["normalize_variance"], outside=outside)
-    return by_lines(work, threads, axes, normalizer)
+    return by_lines(work, threads, axes_of_mvn(work), normalizer)
 
 
 def normalize_l2(work: Work, threads: Threads) -> Compiled | None:

@@ -250,9 +250,10 @@ class Posts:
 
 
 def with_posts(
-    work: Work, bind: Callable[[Arrays, Sequence[Array], Any], list[Call]], scratch: int = 0
+    work: Work, bind: Callable[[Arrays, Sequence[Array], Any], list[Call]], scratch: int = 0, **more: Any
 ) -> Compiled | None:
-    """The work whose calls `bind` gives, and its posts over all of its first output; None where one is not taken."""
+    """The work whose calls `bind` gives, and its posts over all of its first output; None where one is not taken. There
+    may be `more` to a `Compiled`."""
     posts = posts_of(work)
     if posts is None or (work.posts and len(work.outputs) > 1):
         return None
@@ -260,7 +261,7 @@ def with_posts(
     def bound(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         return chain([*bind(inputs, outputs, scratch), *posts.bind(inputs, outputs[0])(...)])
 
-    return Compiled(bound, scratch)
+    return Compiled(bound, scratch, **more)
 
 
 def part(operand: Array, index: Index) -> Array:

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, matrix_of, merged, order_of, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.memory import ITEM
+from irrun.engines.memory import ALIGNMENT, ITEM
 from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work, chain
@@ -22,9 +22,6 @@ MEMORY_SPEED = 20e9
 
 FEW, FEW_OF_A_VECTOR = 200_000, 9_000
 """Multiplications that OpenBLAS does on one thread of its own accord: there is no need to hold it to that."""
-
-LINE = 64
-"""Bytes of a line of the cache, which no two threads should write to."""
 
 TILE = 16
 """Columns that a block has a multiple of: f32 in the widest vector."""
@@ -96,9 +93,9 @@ def _compiled(
 
 
 def _bring(dense: Any, room: Array, threads: Threads) -> Call:
-    """Copy the bytes of weights that lie in C order."""
+    """Copy the bytes of weights that lie in C order; no two threads write to one line of the cache."""
     source = dense.reshape(-1).view(np.uint8)
-    pieces = cuts(room.size, threads.pieces(2 * room.size / MEMORY_SPEED), LINE)
+    pieces = cuts(room.size, threads.pieces(2 * room.size / MEMORY_SPEED), ALIGNMENT)
     return threads.call([partial(np.copyto, room[piece], source[piece]) for piece in pieces])
 
 

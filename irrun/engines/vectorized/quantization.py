@@ -28,7 +28,8 @@ def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = Tr
 def _bound(
     steps: Any, fixed: bool, data: Array, low: Array, high: Array, first: Array, last: Array, output: Array
 ) -> list[Call]:
-    bound = partial(_passes, steps, data, _once(low), _once(high), _once(first), _once(last), output)
+    low, high, first, last = map(functions.once, (low, high, first, last))
+    bound = partial(_passes, steps, data, low, high, first, last, output)
     return bound() if fixed else [lambda: chain(bound())()]
 
 
@@ -74,10 +75,3 @@ def _corrected(clipped: list[Call], data: Array, high: Array, last: Array, outpu
     for call in clipped:
         call()
     functions.put(output, last, above)
-
-
-def _once(array: Array) -> Array:
-    """A broadcast array with one element along the axes that it is repeated along."""
-    if not array.ndim:
-        return array
-    return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)]

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.memory import ITEM
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.recurrent_loop import (
     KINDS,
@@ -63,10 +64,13 @@ def recurrent(work: Work, threads: Threads) -> Compiled | None:
 
         return threads.alone(call)
 
-    return Compiled(bind, scratch=4 * sum(map(prod, needed)))
+    return Compiled(bind, scratch=ITEM * sum(map(prod, needed)))
 
 
-COMPILERS = {
-    **dict.fromkeys(("GRUCell-3", "LSTMCell-1", "LSTMCell-4", "RNNCell-3"), recurrent),
-    **dict.fromkeys(("GRUSequence-5", "LSTMSequence-5", "RNNSequence-5"), recurrent),
-}
+COMPILERS = dict.fromkeys(
+    (
+        *("GRUCell-3", "LSTMCell-1", "LSTMCell-4", "RNNCell-3"),
+        *("GRUSequence-5", "LSTMSequence-5", "RNNSequence-5"),
+    ),
+    recurrent,
+)

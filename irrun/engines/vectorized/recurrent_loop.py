@@ -18,8 +18,6 @@ from irrun.engines.work import Arrays, Call
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
-HALF = np.array(0.5, np.float32)
-
 
 class Kind(NamedTuple):
     """A kind of network: its gates, in the order of the loop, by their place in the weights; and its states."""
@@ -28,10 +26,9 @@ class Kind(NamedTuple):
     curved: int
     """How many gates, the first ones, have the first activation function."""
     states: int
-    functions: int
 
 
-KINDS = {"LSTM": Kind((0, 1, 3, 2), 3, 2, 3), "GRU": Kind((0, 1, 2), 2, 1, 2), "RNN": Kind((0,), 0, 1, 1)}
+KINDS = {"LSTM": Kind((0, 1, 3, 2), 3, 2), "GRU": Kind((0, 1, 2), 2, 1), "RNN": Kind((0,), 0, 1)}
 
 
 class Extent(NamedTuple):
@@ -284,8 +281,8 @@ def _gated(attrs: Any, gates: Any, edge: int) -> list[Call]:
     if halved(attrs):
         return [
             partial(np.tanh, gates, gates),
-            partial(np.multiply, first, HALF, first),
-            partial(np.add, first, HALF, first),
+            partial(np.multiply, first, functions.HALF, first),
+            partial(np.add, first, functions.HALF, first),
         ]
     return [*activated(attrs, 0, first), *(activated(attrs, 1, second) if second.size else [])]
 

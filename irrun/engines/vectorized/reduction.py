@@ -205,14 +205,11 @@ def in_memory_order(
     def bound(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         return bind(inputs[0].transpose(order), outputs[0].reshape(kept).transpose(order))
 
-    compiled = with_posts(work, bound)
     steps = ordered_strides(order, moved, item)
     if len(output.shape) < len(kept):
         steps = tuple(step for axis, step in enumerate(steps) if axis not in along)
     layout = Strided(canonical_strides(output.shape, steps), item * prod(kept))
-    if compiled is not None and not lies_so(output, layout):
-        compiled.gives = {0: layout}
-    return compiled
+    return with_posts(work, bound, gives={} if lies_so(output, layout) else {0: layout})
 
 
 def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> Bind:
