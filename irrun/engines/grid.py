@@ -25,6 +25,9 @@ PRODUCTS = frozenset(
 )
 """Works that may be of codes, and of constant weights."""
 
+LARGEST = float(np.finfo(np.float32).max)
+"""Number of f32."""
+
 MAX_TERMS = 1 << 16
 """Of a sum: so many products of codes, less a zero point, fit into 32 bits."""
 
@@ -114,7 +117,7 @@ def rounding_of(
 
 def is_held(values: Array) -> bool:
     """Whether numbers are none that are infinite in f32, or NaN."""
-    return bool((np.abs(values) <= np.finfo(np.float32).max).all())
+    return bool((np.abs(values) <= LARGEST).all())
 
 
 def is_of_codes(work: Work) -> bool:

@@ -13,8 +13,8 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Input, Node, Op, Output, Tensor
 from irrun.spec.traits import Elementwise, Normalizing
 
-CODES = 256
-"""The codes that a byte has."""
+LEVELS = 256
+"""The most levels of a grid: as many as a byte has codes."""
 
 
 def _quantize(data: Array, *, coding: Coding) -> Array:
@@ -89,7 +89,7 @@ DEQUANTIZE = Op(
 TABLE = Op(
     "Table-0",
     _look_up,
-    [Input("codes", "dynamic", "[*codes]"), Input("table", "dynamic", f"[{CODES}]")],
+    [Input("codes", "dynamic", "[*codes]"), Input("table", "dynamic", f"[{LEVELS}]")],
     [Output("data", "dynamic", "[*codes]")],
 )
 ROOT_MEAN_SQUARE = Op(

@@ -239,6 +239,10 @@ class Program:
         self.constants[number] = array
         return number
 
+    def constant(self, number: int | None) -> Array | None:
+        """The array of a tensor; None for one that is not constant."""
+        return None if number is None else self.constants.get(number)
+
     def makers(self) -> dict[int | None, Instruction]:
         """The instruction that makes each tensor, where none has posts yet."""
         return {number: instruction for instruction in self.instructions for number in instruction.outputs}

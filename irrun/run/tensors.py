@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 
 from irrun.engines.memory import allocate
 from irrun.engines.work import Layout, Operand
-from irrun.run.compiling import static_shape
+from irrun.run.compiling import dense_operand, static_shape
 from irrun.run.program import Instruction, Program, Storage
 from irrun.run.specialization import room
 from irrun.spec.dtypes import numpy_dtype
@@ -93,9 +94,7 @@ class Tensors:
             np.copyto(self.present(number), array)
 
     def _operand(self, number: int, layout: Layout | None) -> Operand:
-        tensor = self.program.tensors[number]
-        shape = static_shape(tensor)
-        return Operand(tensor.type, shape, np.empty(shape, numpy_dtype(tensor.type)).strides, None, layout)
+        return replace(dense_operand(self.program.tensors[number]), layout=layout)
 
     def _reorder(self, number: int, source: Layout | None, read: Array, target: Layout | None, written: Array) -> None:
         """Bring a tensor of an engine from one layout into another one."""

@@ -58,6 +58,16 @@ def test_six_ops_are_one(engine, changes, tmp_path):
     assert engine == "reference" or ops(ours)
 
 
+def test_six_ops_are_one_where_the_axes_are_the_first_layer_of_the_file(tmp_path):
+    b = model()
+    axes = i64(b, [-1])
+    b.result(normalized(b, anything(b, "f4", X.shape), axis=axes))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    (result,) = ours.run([X]).values()
+    np.testing.assert_allclose(result, expected(X), rtol=1e-5, atol=1e-6)
+    assert ops(ours) == [[NAME]]
+
+
 @ENGINES
 def test_what_no_number_is_comes_out_as_ever(engine, tmp_path):
     b = model()

@@ -418,6 +418,18 @@ def test_sums_of_whole_numbers_that_are_quantized_in_the_run(engine, type, large
         assert ("IntegerConvolution" in program) == (largest == 127)
 
 
+def test_whole_numbers_are_multiplied_as_floats_where_the_weights_are_the_first_layer_of_the_file(tmp_path):
+    model = Model()
+    w, x = model.constant(np.int32([[1, -2], [3, 4]])), model.parameter("x", "u8", (3, 2))
+    (a,) = model.layer("Convert", [x], [("i32", (3, 2))], destination_type="i32")
+    (y,) = model.layer("Convert", [product(model, a, w, turned=False)], [("f32", (3, 2))], destination_type="f32")
+    model.result(y)
+    executor = irrun.GraphExecutor(model.save(tmp_path), engine="numpy")
+    (found,) = executor.run({"x": np.uint8([[0, 1], [2, 3], [255, 0]])}).values()
+    assert found.tolist() == [[3, 4], [11, 8], [255, -510]]
+    assert names(executor) == ["Convert", "MatMul"]
+
+
 @needs_integers
 def test_zero_points_of_the_other_type_are_subtracted(tmp_path):
     """So numbers are up to 383, for which sums of codes that engines add up in 32 bits have no room."""

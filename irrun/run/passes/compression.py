@@ -143,7 +143,8 @@ class _Compression:
 
     def turned(self, instruction: Instruction) -> Instruction:
         """A product that reads the transposition of weights, as one that reads the weights."""
-        source = self._turns.get(instruction.inputs[1] or -1) if len(instruction.inputs) > 1 else None
+        number = instruction.inputs[1] if len(instruction.inputs) > 1 else None
+        source = None if number is None else self._turns.get(number)
         if source is None:
             return instruction
         trait = instruction.op.trait(MatrixProduct)
@@ -159,7 +160,7 @@ class _Compression:
         trait = None if maker is None else maker.op.trait(Permutation)
         if number is None or maker is None or trait is None or maker.inputs[0] is None:
             return number
-        order = None if maker.inputs[1] is None else self._program.constants.get(maker.inputs[1])
+        order = self._program.constant(maker.inputs[1])
         if order is None or order.tolist() not in ([1, 0], []) or len(self._shape(maker.inputs[0]) or ()) != 2:
             return number
         self._turns[number] = maker.inputs[0]
@@ -191,7 +192,7 @@ class _Compression:
         lookup = instruction.op.trait(Lookup)
         if lookup is None or inputs[0] != number or number in self._turns:
             return False
-        axis = None if inputs[2] is None else self._program.constants.get(inputs[2])
+        axis = self._program.constant(inputs[2])
         indices = self._program.tensors[inputs[1]].shape if inputs[1] is not None else None
         batch = attrs.get(lookup.batch_dims, 0)
         return (

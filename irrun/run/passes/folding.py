@@ -206,7 +206,7 @@ class Folding:
             return False
         program, (table, at, *_) = self.program, instruction.inputs
         weights = None if table is None else program.compressed.get(table)
-        places = None if at is None else program.constants.get(at)
+        places = program.constant(at)
         if weights is None or places is None or program.tensors[instruction.outputs[0]].type != "f32":
             return False
         if not places.size or places.min() < 0 or places.max() >= weights.shape[0]:

@@ -9,7 +9,8 @@ from math import prod
 import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import FARTHEST, Coding, Grid, is_on_a_level
+from irrun.engines.grid import FARTHEST, LARGEST, Coding, Grid, is_on_a_level
+from irrun.run.internal_ops import LEVELS
 from irrun.run.program import Instruction, Program
 from irrun.spec.op import Array
 from irrun.spec.traits import (
@@ -25,12 +26,6 @@ from irrun.spec.traits import (
     Splitting,
     broadcasts_by_numpy,
 )
-
-LEVELS = 256
-"""The most levels of a grid: as many as there are codes in a byte."""
-
-LARGEST = float(np.finfo(np.float32).max)
-"""What numbers are multiplied with at most to become levels, which engines do in f32."""
 
 KEEPING = (Permutation, Reshaping, Selecting)
 """Traits of ops whose results have no values but those of their first input, wherever these stand."""
@@ -159,7 +154,7 @@ def coding_between(
         return None
     least = low.astype(np.float64)
     width = high - least
-    if not (np.isfinite(width).all() and np.all(levels - 1 <= width * LARGEST)):
+    if not (np.isfinite(width).all() and np.all(levels - 1 <= width * LARGEST)):  # factors are f32
         return None
     if not np.all(np.abs(least) * (levels - 1) <= width * FARTHEST):
         return None

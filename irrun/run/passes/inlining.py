@@ -54,8 +54,7 @@ class _Inlining:
         branching = instruction.op.trait(Branching)
         if branching is None or instruction.posts:
             return None
-        number = instruction.port(branching.condition)
-        condition = None if number is None else self._given.constants.get(number)
+        condition = self._given.constant(instruction.port(branching.condition))
         if condition is None or condition.size != 1:
             return None
         name = branching.then if condition.item() else branching.otherwise

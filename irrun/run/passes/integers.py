@@ -19,7 +19,8 @@ from irrun.spec.dims import Shape, product, same
 from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
 
-CODES = ("u8", "i8")
+BYTES = ("u8", "i8")
+"""Types of codes."""
 
 LARGEST = 255
 """Whole numbers that are codes less a zero point of the same type are not beyond, in either direction."""
@@ -73,7 +74,7 @@ class _Rewriting:
             return None
         result = multiplied.outputs[0]
         readers = self._readers[result]
-        weights = self._old.constants.get(multiplied.inputs[1] or -1)
+        weights = self._old.constant(multiplied.inputs[1])
         if len(readers) != 1 or result in self._old.results or weights is None or not weights.size:
             return None
         converted = readers[0]
@@ -105,7 +106,7 @@ class _Rewriting:
         return (
             instruction.op.trait(Converting) is not None
             and self._setting.closed(instruction, self._old)
-            and self._type(instruction.inputs[0]) in CODES
+            and self._type(instruction.inputs[0]) in BYTES
             and self._type(instruction.outputs[0]) == "i32"
         )
 

@@ -23,9 +23,9 @@ def forms(program: Program) -> Mapping[int, Form]:
     found: dict[int, Form] = {}
 
     def known(number: int | None) -> Hashable:
-        constant = None if number is None else program.constants.get(number)
         if number is None or number in varying:
             return None
+        constant = program.constants.get(number)
         return known_of(program.tensors[number]) if constant is None else _of_constant(program, number, constant)
 
     for instruction in program.instructions:

@@ -100,7 +100,7 @@ class _Search:
         trait = instruction.op.trait(Reduction)
         if trait is None or not trait.linear or not self._is_simple(instruction):
             return False
-        axes, shape = self._program.constants.get(instruction.port(trait.axes) or -1), self._shape(instruction)
+        axes, shape = self._program.constant(instruction.port(trait.axes)), self._shape(instruction)
         if axes is None or axes.size != 1 or not instruction.attrs[trait.keep_dims] or not shape:
             return False
         if int(axes.item()) not in (-1, len(shape) - 1):

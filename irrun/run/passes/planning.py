@@ -65,7 +65,7 @@ def _fixed(program: Program) -> dict[int, Storage]:
     return {number: storage for number, storage in program.storage.items() if storage.root in kept}
 
 
-def touched(instruction: Instruction, *, checked: bool = False) -> set[int]:
+def touched(instruction: Instruction, *, checked: bool) -> set[int]:
     """The tensors that an instruction reads or makes in a run, its rule included; with `checked`, also those that its
     kernels would."""
     compiled = instruction.compiled

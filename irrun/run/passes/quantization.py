@@ -19,7 +19,7 @@ from functools import partial
 from irrun.engines.grid import Coding, channels_of, is_of_integers
 from irrun.run.internal_ops import DEQUANTIZE, QUANTIZE, TABLE
 from irrun.run.passes.grids import Grids, kept_by
-from irrun.run.passes.integers import CODES, multiply_integers
+from irrun.run.passes.integers import BYTES, multiply_integers
 from irrun.run.passes.setting import Setting
 from irrun.run.passes.tables import Functions, requantized
 from irrun.run.program import Instruction, Program
@@ -44,13 +44,13 @@ def quantize(program: Program, setting: Setting) -> Program:
 
 def _concerns(program: Program) -> bool:
     """Whether anything in a program may be on a grid, or is there as codes."""
-    if program.compressed or any(tensor.type in CODES for tensor in program.tensors):
+    if program.compressed or any(tensor.type in BYTES for tensor in program.tensors):
         return True
     return any(instruction.op.trait(Quantizing) is not None for instruction in program.instructions)
 
 
 def _grids(program: Program) -> Grids:
-    return Grids(program, lambda number: None if number is None else program.constants.get(number))
+    return Grids(program, program.constant)
 
 
 class _Quantization:
@@ -100,7 +100,7 @@ class _Quantization:
         else:
             return False
         data, other = instruction.inputs[:2]
-        grid, weights = self._grids.of(data), self._old.compressed.get(other or -1)
+        grid, weights = self._grids.of(data), None if other is None else self._old.compressed.get(other)
         if grid is None or not self._is_sized(data):
             return False
         if len(grid.scale) > 1 and not (
@@ -145,7 +145,7 @@ class _Quantization:
         maker = self._grids.makers.get(number)
         while maker is not None and maker not in self._products and maker.op.trait(Elementwise) is not None:
             varying = [number for number in maker.inputs if number not in self._old.constants]
-            maker = self._grids.makers.get(varying[0] or -1) if len(varying) == 1 else None
+            maker = self._grids.makers.get(varying[0]) if len(varying) == 1 else None
         return maker in self._products
 
     def _is_sized(self, number: int | None) -> bool:

@@ -64,8 +64,7 @@ class _Rewriting:
 
     def _value(self, instruction: Instruction, name: str) -> Array | None:
         """The constant at an input port."""
-        number = instruction.port(name)
-        return None if number is None else self.program.constants.get(number)
+        return self.program.constant(instruction.port(name))
 
     def _maker(self, number: int | None, kind: type[Any]) -> Instruction | None:
         """The closed instruction with a trait of this kind that made a tensor."""
@@ -161,11 +160,7 @@ class _Rewriting:
         inputs = {maker.outputs[0]: source, number: self._constant(np.array(reduced, axes.dtype), number)}
         if keeps:
             return self._transposed(instruction, inputs, maker, order)
-        self._append(
-            instruction.changed(
-                inputs=tuple(inputs.get(read, read) if read is not None else None for read in instruction.inputs),
-            )
-        )
+        self._append(instruction.reading(inputs))
         return True
 
     def _transposed_pad(self, instruction: Instruction) -> bool:
@@ -182,14 +177,13 @@ class _Rewriting:
         moved = Tensor(self.program.tensors[source].type, tuple(shape[axis] for axis in order.tolist()))
         between = self.program.add(moved)
         self._append(instruction.changed(inputs=(source, *instruction.inputs[1:]), outputs=(between,)))
-        inputs: dict[int | None, int] = {source: between}
+        inputs = {source: between}
         for name in (trait.begins, trait.ends):
             number, pads = maker.port(name), self._value(maker, name)
             assert number is not None
             assert pads is not None
             inputs[number] = self._constant(pads[order], number)
-        own = tuple(inputs.get(number, number) for number in maker.inputs)
-        self._append(maker.changed(inputs=own, outputs=instruction.outputs))
+        self._append(maker.reading(inputs).changed(outputs=instruction.outputs))
         return True
 
     def _padded_convolution(self, instruction: Instruction) -> bool:

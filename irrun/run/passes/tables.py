@@ -12,7 +12,7 @@ from dataclasses import replace
 import numpy as np
 
 from irrun.engines.grid import Coding
-from irrun.run.internal_ops import CODES, DEQUANTIZE, QUANTIZE
+from irrun.run.internal_ops import DEQUANTIZE, LEVELS, QUANTIZE
 from irrun.run.passes.grids import Grids, kept_by, levels_of
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -96,7 +96,7 @@ class Functions:
         """What the function `number` is for each code of a root: its own codes where there is a `coding`."""
         grid = self._grids.of(root)
         assert grid is not None
-        codes = np.arange(CODES, dtype=np.uint8).view(numpy_dtype(grid.type))
+        codes = np.arange(LEVELS, dtype=np.uint8).view(numpy_dtype(grid.type))
         values = {root: DEQUANTIZE.kernel(codes, grid=grid)}
         for instruction in self._between(number, root):
             (result,) = instruction.outputs
