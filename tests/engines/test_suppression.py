@@ -11,8 +11,8 @@ from irrun.opsets import _boxes
 from ops.test_boxes import clustered, ends_at_random
 
 from irrun.engines.compiled import soft_suppression, suppression
+from irrun.engines.compiled.box_grid import grid_of
 from irrun.engines.compiled.engine import CompiledEngine
-from irrun.engines.compiled.grid import grid_of
 from irrun.engines.compiled.team import Team
 from irrun.spec.dtypes import element_type
 from irrun.spec.registry import registry

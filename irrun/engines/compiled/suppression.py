@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from irrun.engines.compiled.grid import grid_of
+from irrun.engines.compiled.box_grid import grid_of
 from irrun.engines.compiled.loops import Bytes, Floats, Longs, looped
 from irrun.engines.compiled.team import Team
 from irrun.spec.op import Array
