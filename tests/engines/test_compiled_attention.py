@@ -28,7 +28,7 @@ rng = np.random.default_rng(0)
 def engine(request, monkeypatch):
     """By one thread, and by three that take parts of a few keys."""
     if request.param == "shared":
-        monkeypatch.setattr(attention, "SHARED_SECONDS", 0)
+        monkeypatch.setattr(attention, "WAKING_SECONDS", 0)
         monkeypatch.setattr(attention, "PART", 64)
     return CompiledEngine(3 if request.param == "shared" else 1)
 
@@ -298,7 +298,7 @@ def test_many_threads_at_once(engine):
 
 @pytest.mark.parametrize("threads", [1, 2, 5])
 def test_numbers_of_threads(threads, monkeypatch):
-    monkeypatch.setattr(attention, "SHARED_SECONDS", 0)
+    monkeypatch.setattr(attention, "WAKING_SECONDS", 0)
     for batch, heads, keys in [(1, 1, 3000), (1, 2, 500), (5, 7, 40)]:
         compare(
             CompiledEngine(threads),

@@ -4,23 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Doubles, Floats, Longs, judged, looped, unordered
+from irrun.engines.compiled.loops import LOWEST, MEMORY, Doubles, Floats, Longs, Places, judged, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.plain import plain_call
 from irrun.engines.work import Arrays, Call, Compiled, Work, either
 from irrun.spec.op import Array
 
-Places: TypeAlias = Array
-"""Ints or Longs."""
-
 PLACED = True
 """Whether somebody reads the indices."""
-
-LOWEST = float("-inf")
 
 ELEMENT_NANOSECONDS, LARGEST_NANOSECONDS = 0.4, 1.2
 """What an element takes about that is added up, or compared."""
@@ -127,7 +122,7 @@ def pooling(work: Work, team: Team) -> Compiled | None:
 
         return Compiled(bind, scratch=room, wants=wants)
     placed = len(work.outputs) > 1
-    kind = "Ints" if placed and work.outputs[1].type == "i32" else "Longs"
+    kind = MEMORY[work.outputs[1].type] if placed else "Longs"
 
     def bind_greatest(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         outside = np.zeros(1, np.int64)

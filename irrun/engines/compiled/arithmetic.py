@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, long
+from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, called, long
 from irrun.records import dataclass
 
 Value = Any
@@ -116,7 +116,7 @@ class Arithmetic:
         values = alike(*given) if len(given) == 2 else list(given)
         kind = values[0].type
         name = f"llvm.{FUNCTIONS[function]}.f{32 if kind == FLOAT else 64}"
-        return self.b.call(self._declared(name, kind, [value.type for value in values]), values)
+        return called(self.b, name, kind, *values)
 
     def converted(self, target: Any, value: Value) -> Value:
         type = {int: LONG, np.int32: LONG, float: DOUBLE, np.float32: FLOAT}[target]
@@ -142,10 +142,6 @@ class Arithmetic:
         inside = b.fptosi(b.select(outside, ir.Constant(value.type, 0), value), type)
         made = b.select(above, ir.Constant(type, int(end) - 1), inside)
         return b.select(below, ir.Constant(type, -int(end)), made)
-
-    def _declared(self, name: str, result: ir.Type, types: Sequence[ir.Type]) -> ir.Function:
-        found = self.b.module.globals.get(name)
-        return found or ir.Function(self.b.module, ir.FunctionType(result, types), name)
 
 
 def has_type(value: Value, type: ir.Type) -> bool:

@@ -12,8 +12,8 @@ import numpy as np
 
 from irrun.engines.compiled.attention_kernel import BLOCK, FORM, TILE, AttentionKind, address_of, tile_of
 from irrun.engines.compiled.flash import attention as of_many_rows
-from irrun.engines.compiled.team import Team
-from irrun.engines.heads import blind, is_openable
+from irrun.engines.compiled.team import WAKING_SECONDS, Team
+from irrun.engines.heads import MAX_SIZE, blind, is_openable
 from irrun.engines.memory import ITEM, aligned, allocate, data_address
 from irrun.engines.work import OpenCall, Work
 from irrun.records import dataclass
@@ -25,14 +25,8 @@ MAX_FEW = 64
 MAX_ROWS = 512
 """Rows that share keys, those of all heads of a group: they lie in the cache while keys are read."""
 
-MAX_SIZE = 256
-"""Elements of a key, or of a value: kernels have no loops over them."""
-
 SPEED = 10e9
 """Bytes of keys and values per second that one thread reads, about."""
-
-SHARED_SECONDS = 12e-6
-"""What one thread must need for threads to share it: to wake another one costs about as much."""
 
 PART = 128
 """Keys that a part has at least."""
@@ -181,7 +175,7 @@ def _planned(
     if rows > MAX_ROWS:
         return None
     seconds = tensors * keys * (size + width) * ITEM / SPEED * max(rows / TILE, 1)
-    shared = threads > 1 and seconds > SHARED_SECONDS
+    shared = threads > 1 and seconds > WAKING_SECONDS
     wanted = min(-(-ITEMS * threads // tensors), keys // PART) if shared else 1
     part = -(-keys // (max(wanted, 1) * BLOCK)) * BLOCK
     parts = -(-keys // part)

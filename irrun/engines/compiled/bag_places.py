@@ -2,13 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
-from irrun.engines.compiled.loops import Longs
-from irrun.spec.op import Array
-
-Places: TypeAlias = Array
-"""Ints or Longs."""
+from irrun.engines.compiled.loops import Longs, Places
 
 WRONG, LONGEST = 0, 1
 """What is found: whether a rule is broken, which is not 0 then, and the most indices of a bag."""

@@ -6,12 +6,13 @@ All take the numbers of a region as they come, [batch, x0, y0, x1, y1]; a batch 
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from math import prod
 from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Floats, looped, unordered
-from irrun.engines.compiled.regions import CHANNELS, LOWEST, turned
+from irrun.engines.compiled.loops import LOWEST, Floats, looped, unordered
+from irrun.engines.compiled.regions import CHANNELS, turned
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
@@ -338,7 +339,7 @@ def _compiled(
         return None
     _, channels, height, width = work.required(1)[0].shape
     output = work.outputs[0]
-    nanoseconds = float(np.prod(output.shape)) * BIN_NANOSECONDS
+    nanoseconds = prod(output.shape) * BIN_NANOSECONDS
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         arrays = [array for array in (*inputs, missing) if array is not None]

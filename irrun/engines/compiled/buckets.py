@@ -4,22 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import looped, unordered
+from irrun.engines.compiled.loops import MEMORY, Elements, Places, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
-Elements: TypeAlias = Array
-"""Floats, Ints or Longs."""
-
-Places: TypeAlias = Array
-"""Ints or Longs."""
-
-ELEMENTS = {"f32": "Floats", "i32": "Ints", "i64": "Longs"}
+TYPES = ("f32", "i32", "i64")
+"""Of numbers."""
 
 RIGHT = True
 """Whether a bucket has its right boundary."""
@@ -55,12 +50,12 @@ def bucketize(work: Work, team: Team) -> Compiled | None:
     """Bucketize-3. The op's rule sees to the order of boundaries, which one of them alone has even if it is NaN."""
     data, boundaries = work.required(2)
     size, count = prod(data.shape), prod(boundaries.shape)
-    if work.posts or data.type not in ELEMENTS or boundaries.type != data.type:
+    if work.posts or data.type not in TYPES or boundaries.type != data.type:
         return None
     if count == 1 and (boundaries.value is None or np.isnan(boundaries.value).any()):
         return None
-    constants: dict[str, Hashable] = {"Elements": ELEMENTS[data.type], "RIGHT": bool(work.attrs["with_right_bound"])}
-    constants["Places"] = "Ints" if work.outputs[0].type == "i32" else "Longs"
+    constants: dict[str, Hashable] = {"Elements": MEMORY[data.type], "RIGHT": bool(work.attrs["with_right_bound"])}
+    constants["Places"] = MEMORY[work.outputs[0].type]
     nanoseconds = size * count.bit_length() * STEP_NANOSECONDS
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:

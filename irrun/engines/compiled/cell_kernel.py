@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LINE, Code, Form, floats, long
-from irrun.engines.compiled.compiler import compiled, features
+from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.functions import sigmoid, tanh
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
@@ -61,7 +61,7 @@ def rows_at_once() -> int:
 
 def address_of(kind: CellKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return compiled(kind, lambda function: kind.form.shared(function, partial(_panels, kind)))
+    return kind.form.address(kind, partial(_panels, kind))
 
 
 def _panels(kind: CellKind, c: Code, at: dict[str, Any], _: Any) -> None:

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
+from irrun.engines.compiled.compiler import compiled
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 from irrun.spec.op import Array
@@ -65,16 +66,24 @@ def lanes_of(size: int) -> list[tuple[int, int]]:
     return [(start * ITEM, min(LANES, size - start)) for start in range(0, size, LANES)]
 
 
-def _suffix(type: ir.VectorType) -> str:
-    """Of the names of LLVM's functions of vectors of floats."""
-    return f"v{type.count}f{64 if type.element == DOUBLE else 32}"
+def _suffix(type: ir.Type) -> str:
+    """Of the names of LLVM's functions of floats, and of vectors of these."""
+    many, element = (f"v{type.count}", type.element) if isinstance(type, ir.VectorType) else ("", type)
+    return f"{many}f{64 if element == DOUBLE else 32}"
+
+
+def called(b: ir.IRBuilder, name: str, type: ir.Type, *arguments: Any) -> Any:
+    """What one of LLVM's functions gives, by its name and the type of that."""
+    function = b.module.globals.get(name)
+    if function is None:
+        function = ir.Function(b.module, ir.FunctionType(type, [own.type for own in arguments]), name)
+    return b.call(function, arguments)
 
 
 class Code:
     """The code of a function in the making. Addresses are u64."""
 
     def __init__(self, function: ir.Function) -> None:
-        self.module = function.module
         self.b = ir.IRBuilder(function.append_basic_block())
 
     def at(self, address: Any, number: Any, step: Any) -> Any:
@@ -150,7 +159,7 @@ class Code:
 
     def fma(self, one: Any, other: Any, total: Any) -> Any:
         """one * other + total, rounded once where the processor has that."""
-        return self.call(f"llvm.fmuladd.{_suffix(total.type)}", total.type, one, other, total)
+        return self.applied("fmuladd", one, other, total)
 
     def sum(self, vector: Any) -> Any:
         type = vector.type.element
@@ -232,10 +241,12 @@ class Code:
         return b.select(b.fcmp_unordered("uno", vector, vector), vector, self.fma(whole, floats(_LN2[0]), made))
 
     def call(self, name: str, type: ir.Type, *arguments: Any) -> Any:
-        function = self.module.globals.get(name)
-        if function is None:
-            function = ir.Function(self.module, ir.FunctionType(type, [own.type for own in arguments]), name)
-        return self.b.call(function, arguments)
+        return called(self.b, name, type, *arguments)
+
+    def applied(self, name: str, *given: Any) -> Any:
+        """What one of LLVM's functions makes of floats, or of vectors of these, of one type."""
+        type = given[0].type
+        return self.call(f"llvm.{name}.{_suffix(type)}", type, *given)
 
     def loop(self, count: Any, body: Callable[..., Values | None], *before: Any) -> Values:
         """The values after `count` times, at least once, that `body` makes those of the next time of the last ones."""
@@ -357,3 +368,7 @@ class Form:
         at = self.loaded(c, arguments)
         c.share(arguments, long(1), at["items"], lambda item: body(c, at, item))
         c.b.ret_void()
+
+    def address(self, kind: Hashable, body: Callable[[Code, dict[str, Any], Any], None], *, passes: bool = True) -> int:
+        """Where the machine code of such a function lies, as `compiled` has it. Safe for threads."""
+        return compiled(kind, lambda function: self.shared(function, body), passes=passes)

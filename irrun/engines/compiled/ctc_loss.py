@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, LONG, Code, Form, long, vectors_of
-from irrun.engines.compiled.compiler import compiled
+from irrun.engines.compiled.loops import SHARED_NANOSECONDS
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.spec.op import Array
@@ -21,9 +21,6 @@ FAR = -1e20
 
 STEP_NANOSECONDS = 50.0
 """What a step of 16 places takes about."""
-
-SHARED_NANOSECONDS = 60_000
-"""What one thread must need for threads to share it."""
 
 _FORM = Form(("items", "steps", "vectors", "lengths", "chances", "stays", "skips", "found"))
 """`items` are rows of `vectors` vectors of places, for which there are `chances` in so many `steps`, and what is added
@@ -49,7 +46,7 @@ def spelt(team: Team, plain: Callable[..., Array], chances: Array, stays: Array,
         strict=True,
     )
     arguments = _FORM.of(items=count, steps=steps, vectors=vectors, **dict(given))
-    address = compiled("ctc loss", lambda function: _FORM.shared(function, _row))
+    address = _FORM.address("ctc loss", _row)
     shared = count > 1 and int(numbers.sum()) * vectors * STEP_NANOSECONDS > SHARED_NANOSECONDS
     team.run(address, data_address(arguments), shared=shared)
     result = found[:, LANES : LANES + places]

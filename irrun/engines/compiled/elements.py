@@ -5,27 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Bytes, Longs, looped, unordered
+from irrun.engines.compiled.loops import MEMORY_OF_BYTES, Bytes, Elements, Longs, Places, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.spec.op import Array
-
-Elements: TypeAlias = Array
-"""Bytes, Ints or Longs: whatever has as many bytes."""
-
-Places: TypeAlias = Array
-"""Ints or Longs."""
-
-MEMORY: dict[int, tuple[str, type[np.generic]]] = {
-    1: ("Bytes", np.uint8),
-    4: ("Ints", np.int32),
-    8: ("Longs", np.int64),
-}
-"""What elements of a number of bytes are to the loop."""
 
 ELEMENT_NANOSECONDS = 1.0
 """What an element takes about."""
@@ -69,7 +56,7 @@ def open(work: Work, team: Team) -> OpenCall | None:
 def _taken(team: Team, axis: int, arrays: Sequence[Any]) -> Sequence[Array] | None:
     data, indices = map(np.ascontiguousarray, arrays[:2])
     rank = data.ndim
-    if not data.size or not indices.size or data.itemsize not in MEMORY or indices.ndim != rank:
+    if not data.size or not indices.size or data.itemsize not in MEMORY_OF_BYTES or indices.ndim != rank:
         return None
     if not -rank <= axis < rank:
         return None
@@ -79,8 +66,8 @@ def _taken(team: Team, axis: int, arrays: Sequence[Any]) -> Sequence[Array] | No
         return None
     size, count, inner = data.shape[axis], indices.shape[axis], prod(data.shape[after])
     result, outside = np.empty(indices.shape, data.dtype), np.zeros(1, np.int64)
-    kind, type = MEMORY[data.itemsize]
-    constants: dict[str, Hashable] = {"Elements": kind, "Places": "Ints" if indices.itemsize == 4 else "Longs"}
+    kind, type = MEMORY_OF_BYTES[data.itemsize]
+    constants: dict[str, Hashable] = {"Elements": kind, "Places": MEMORY_OF_BYTES[indices.itemsize][0]}
     arguments = data.view(type), indices, result.view(type), outside, size, count, inner
     looped(team, take, arguments, indices.size // inner, indices.size * ELEMENT_NANOSECONDS, **constants)()
     return None if outside[0] else (result,)
@@ -97,7 +84,7 @@ def tabulated(work: Work, team: Team) -> Compiled | None:
     codes, table = work.required(2)
     if work.posts or codes.type not in ("u8", "i8") or table.value is None:
         return None
-    kind, type = MEMORY[table.value.itemsize]
+    kind, type = MEMORY_OF_BYTES[table.value.itemsize]
     count = prod(codes.shape)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:

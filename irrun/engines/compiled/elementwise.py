@@ -11,7 +11,6 @@ from typing import Any
 from irrun.engines.axes import dense_strides, given_alike, merged, ordered_strides, spread_order
 from irrun.engines.compiled import remainders
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
-from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.engine import ELEMENTWISE
 from irrun.engines.compiled.posts import (
     KernelPost,
@@ -98,7 +97,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     told |= dict(zip((f"data_{axis}" for axis in AXES), ((0,) * lacking + lines)[:-1], strict=True))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
+        address = kind.form.address(kind, partial(_chunk, kind))
         lying = {"data": data_address(inputs[position]), "target": data_address(outputs[0])}
         arguments = kind.form.of(**told, **lying, **operand_arguments(kind.posts, operands, inputs, AXES))
         held, seconds = (inputs, outputs, limits), size * nanoseconds_of(work) * 1e-9

@@ -11,9 +11,8 @@ import numpy as np
 
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.bag_places import LONGEST, WRONG, by_offsets, by_rows, by_segments
-from irrun.engines.compiled.code import FLOAT, LANES, LONG, Code, Form, Values, floats, long
-from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.loops import looped
+from irrun.engines.compiled.code import FLOAT, LONG, Code, Form, Values, floats, lanes_of, long
+from irrun.engines.compiled.loops import MEMORY_OF_BYTES, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.embeddings import FINDERS, PIECE, Bags, rooms_for_pieces, sum_pieces
@@ -150,7 +149,7 @@ def _judging(work: Work, team: Team, inputs: Arrays, outputs: Sequence[Array], _
     found, nothing, every = np.empty(2, np.int64), np.zeros(columns, np.float32), np.arange(bags)
     mean = work.attrs.get("reduction") == "mean"
     searched = (indices, inputs[by], starts, counts, found, rows, indices.size, bags)
-    search = looped(team, find, searched, 1, 0, Places="Ints" if indices.itemsize == 4 else "Longs")
+    search = looped(team, find, searched, 1, 0, Places=MEMORY_OF_BYTES[indices.itemsize][0])
     arrays = {"table": table, "indices": indices, "starts": starts, "counts": counts, "places": every}
     arrays |= {"divisors": counts, "target": target, "default": nothing}
     held = {name: data_address(array) for name, array in arrays.items()}
@@ -159,7 +158,7 @@ def _judging(work: Work, team: Team, inputs: Arrays, outputs: Sequence[Array], _
     arguments = _FORM.of(**sizes, **held)
     empty, pointer = _FORM.place("default"), data_address(arguments)
     kind = BagKind(columns, indices.itemsize, weights is not None, mean)
-    address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
+    address = _FORM.address(kind, partial(_chunk, kind))
     shared = (indices.size + bags) * columns * ITEM >= SHARED
 
     def call(_: object = (arrays, weights)) -> bool:
@@ -211,7 +210,7 @@ def _sum(
         total=len(indices),
         **{name: 0 if array is None else known.get(id(array)) or data_address(array) for name, array in given.items()},
     )
-    address = compiled(kind, lambda function: _FORM.shared(function, partial(_chunk, kind)))
+    address = _FORM.address(kind, partial(_chunk, kind))
     team.run(address, data_address(arguments), shared=(len(indices) + count) * target.strides[0] >= SHARED)
 
 
@@ -236,7 +235,7 @@ def _bag(kind: BagKind, c: Code, at: dict[str, Any], own: Any, count: Any, targe
     """The sum of a bag that is not empty, some vectors after the others."""
     b = c.b
     start, last = c.load(c.at(at["starts"], own, 8), LONG, 8), b.sub(at["rows"], long(1))
-    vectors = [(first * ITEM, min(LANES, kind.columns - first)) for first in range(0, kind.columns, LANES)]
+    vectors = lanes_of(kind.columns)
 
     def row_of(place: Any) -> Any:
         index = c.number(c.at(at["indices"], place, kind.index), kind.index)

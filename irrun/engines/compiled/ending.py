@@ -74,7 +74,7 @@ def ended(c: Code, ending: Ending, at: dict[str, Any], tables: dict[str, Any], s
             most = tables[f"most{n}"]
             value = b.select(b.fcmp_ordered("<", value, most), value, most)
         elif name == ROUNDED:
-            value = c.call(f"llvm.roundeven.v{LANES}f32", FLOATS, value)
+            value = c.applied("roundeven", value)
         elif name == CODES:
             address = b.add(operand_start(c, at, n, places), place.column)
             codes = c.some(address, BYTES, place.inside)

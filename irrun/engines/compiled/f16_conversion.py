@@ -12,7 +12,7 @@ from llvmlite import ir
 
 from irrun.engines.axes import given_alike, order_of, ordered_strides
 from irrun.engines.compiled.code import FLOAT, LANES, Code, Form, long
-from irrun.engines.compiled.compiler import compiled, features
+from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -31,16 +31,14 @@ SHARED = 1 << 16
 ELEMENT_NANOSECONDS = 0.2
 """What an element takes about."""
 
+_FORM = Form(("items", "count", "data", "target"))
+
 
 @dataclass(frozen=True, slots=True)
 class HalvesKind:
     """Whether f32 are made f16, or the other way round."""
 
     narrows: bool
-
-    @property
-    def form(self) -> Form:
-        return Form(("items", "count", "data", "target"))
 
 
 def convert(work: Work, team: Team) -> Compiled | None:
@@ -55,9 +53,9 @@ def convert(work: Work, team: Team) -> Compiled | None:
     item = numpy_dtype(output.type).itemsize
 
     def bind(inputs: Arrays, outputs: Sequence[Any], _: Any) -> Call:
-        address = compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
+        address = _FORM.address(kind, partial(_chunk, kind))
         lying = {"data": data_address(inputs[0]), "target": data_address(outputs[0])}
-        arguments = kind.form.of(items=-(-count // CHUNK), count=count, **lying)
+        arguments = _FORM.of(items=-(-count // CHUNK), count=count, **lying)
         seconds = count * ELEMENT_NANOSECONDS * 1e-9
         return Kernel(team, address, arguments, (inputs, outputs), shared=count >= SHARED, seconds=seconds)
 

@@ -14,7 +14,7 @@ from irrun.engines.axes import Strided, lies_so
 from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
 from irrun.engines.compiled.sequence import Kernel
-from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.heads import dense_mask, heads_inside, is_streamed, mask_of, with_blind_rows
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.attention import find_ends
@@ -32,9 +32,6 @@ ITEMS = 4
 
 SPEED = 80e9
 """Floating point operations of one thread in a second, about."""
-
-SHARED_SECONDS = 25e-6
-"""What one thread must need for threads to share it."""
 
 LOOKING_SECONDS = 0.5e-3
 """What one thread must need for it to be worth looking for keys that weigh nothing."""

@@ -14,7 +14,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from irrun.engines.axes import constant_axes, is_dense
-from irrun.engines.compiled.loops import SHARED_NANOSECONDS, Doubles, looped
+from irrun.engines.compiled.loops import MEMORY, SHARED_NANOSECONDS, Doubles, Elements, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.orders import reordered
 from irrun.engines.vectorized.posts import with_posts
@@ -23,9 +23,8 @@ from irrun.engines.work import Call, Compiled, Operand, Work, chain
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-Elements: TypeAlias = Array
 Results: TypeAlias = Array
-"""Floats, Doubles, Bytes, Ints or Longs."""
+"""As `Elements`, any memory."""
 
 Element: TypeAlias = Any
 Number: TypeAlias = Any
@@ -81,7 +80,6 @@ LEAST = 1 << 12
 ELEMENT_NANOSECONDS = 0.15
 """What an element takes about."""
 
-MEMORY = {"f32": "Floats", "u8": "Bytes", "i8": "Bytes", "boolean": "Bytes", "i32": "Ints", "i64": "Longs"}
 INTEGERS: dict[str, type[np.generic]] = {
     "boolean": np.uint8,
     "u8": np.uint8,
@@ -96,7 +94,7 @@ BETWEEN: dict[type[np.generic], str] = {
     np.int32: "Ints",
     np.int64: "Longs",
 }
-"""What elements of a type are to the loop, in what integers are folded, and what is folded in part to the loop."""
+"""In what integers are folded, and what memory of what is folded in part is called."""
 
 WAYS = {
     "ReduceSum-1": ("", "sum", ""),

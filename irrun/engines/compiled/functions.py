@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.code import FLOATS, Code, floats
+from irrun.engines.compiled.code import Code, floats
 from irrun.engines.vectorized.functions import ERF, NORMAL
 
 _TANH = (-5.70498872745e-3, 2.06390887954e-2, -5.37397155531e-2, 1.33314422036e-1, -3.33332819422e-1)
@@ -39,7 +39,7 @@ def tanh(c: Code, x: Any) -> Any:
     far = b.fdiv(b.fsub(floats(1.0), power), b.fadd(floats(1.0), power))
     near = c.fma(b.fmul(c.polynomial(_TANH, square), square), x, x)
     result = b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
-    return c.call("llvm.copysign.v16f32", FLOATS, result, x)
+    return c.applied("copysign", result, x)
 
 
 def erf(c: Code, x: Any) -> Any:
@@ -147,11 +147,11 @@ def _at_most(most: float, c: Code, x: Any) -> Any:
 
 def _rounded(name: str) -> Callable[[Code, Any], Any]:
     """What LLVM rounds to whole numbers by."""
-    return lambda c, x: c.call(f"llvm.{name}.v16f32", FLOATS, x)
+    return lambda c, x: c.applied(name, x)
 
 
 def _root(c: Code, x: Any) -> Any:
-    return c.call("llvm.sqrt.v16f32", FLOATS, x)
+    return c.applied("sqrt", x)
 
 
 def _negative(c: Code, x: Any) -> Any:
@@ -159,7 +159,7 @@ def _negative(c: Code, x: Any) -> Any:
 
 
 def _magnitude(c: Code, x: Any) -> Any:
-    return c.call("llvm.fabs.v16f32", FLOATS, x)
+    return c.applied("fabs", x)
 
 
 _FUNCTIONS: dict[str, Callable[[Code, Any], Any]] = {

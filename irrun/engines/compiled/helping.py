@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import INT, LINE, LONG, Code, long
+from irrun.engines.compiled.code import INT, LINE, LONG, Code, called, long
 from irrun.engines.compiled.compiler import addresses, is_x86
 
 CYCLES_OF_A_LOOK = 100
@@ -54,18 +54,14 @@ def _shared(b: ir.IRBuilder, state: Any, number: int) -> Any:
     return b.inttoptr(b.add(state, long(64 * number)), LONG.as_pointer())
 
 
-def _intrinsic(b: ir.IRBuilder, name: str, result: Any) -> Any:
-    return b.call(b.module.globals.get(name) or ir.Function(b.module, ir.FunctionType(result, []), name), [])
-
-
 def _pause(b: ir.IRBuilder) -> None:
     if is_x86():
-        _intrinsic(b, "llvm.x86.sse2.pause", ir.VoidType())
+        called(b, "llvm.x86.sse2.pause", ir.VoidType())
 
 
 def _clock(b: ir.IRBuilder, before: Any) -> Any:
     """A number of cycles; other processors than x86 let no program read theirs, so that looks are counted there."""
-    return _intrinsic(b, "llvm.readcyclecounter", LONG) if is_x86() else b.add(before, long(CYCLES_OF_A_LOOK))
+    return called(b, "llvm.readcyclecounter", LONG) if is_x86() else b.add(before, long(CYCLES_OF_A_LOOK))
 
 
 def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:

@@ -10,7 +10,7 @@ from irrun.engines.axes import Strided
 from irrun.engines.compiled.code import Form
 from irrun.engines.compiled.requantization import Requantization
 from irrun.engines.compiled.sequence import Kernel
-from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.memory import Arranged, allocate, data_address
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Layout
@@ -20,9 +20,6 @@ from irrun.spec.op import Array
 
 PRODUCTS = 40e9
 """Products that one thread adds up in a second, about."""
-
-SHARED_SECONDS = 25e-6
-"""What one thread must need for threads to share it."""
 
 CHUNKS = 4
 """That each thread takes, where it can."""

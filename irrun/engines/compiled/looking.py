@@ -123,8 +123,7 @@ class Look:
     def add(self, numbers: Any) -> None:
         apart = self.b.fsub(numbers, self.splat(self._center))
         self._total.set(self.b.fadd(self._total.get(), apart))
-        name = f"llvm.fmuladd.v{self.lanes}f64"
-        self._squares.set(self.c.call(name, self.doubles, apart, apart, self._squares.get()))
+        self._squares.set(self.c.fma(apart, apart, self._squares.get()))
 
     def moments(self, finite: Any) -> dict[str, Any]:
         """The mean of all that were added up, as many of which are `finite`, and the squares around it."""

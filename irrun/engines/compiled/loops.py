@@ -25,6 +25,22 @@ Longs: TypeAlias = Array
 Bytes: TypeAlias = Array
 """What memory is called in annotations of loops, see `translation`."""
 
+Elements: TypeAlias = Array
+Places: TypeAlias = Array
+"""What memory is called whose kind a constant of that name tells: that of elements, and that of indices."""
+
+MEMORY = {"f32": "Floats", "u8": "Bytes", "i8": "Bytes", "boolean": "Bytes", "i32": "Ints", "i64": "Longs"}
+"""What memory of element types is called."""
+
+MEMORY_OF_BYTES: dict[int, tuple[str, type[np.generic]]] = {
+    1: ("Bytes", np.uint8),
+    4: ("Ints", np.int32),
+    8: ("Longs", np.int64),
+}
+"""What memory of elements of so many bytes is called where it does not matter which they are, and seen as."""
+
+LOWEST = float("-inf")
+
 HEAD = ("next", "chunk", "count")
 """What comes before the arguments of a function of loops, in its machine code's: u64 each."""
 

@@ -9,7 +9,6 @@ from functools import partial
 from typing import Any
 
 from irrun.engines.compiled.code import DOUBLE, FLOATS, INT, LANES, NUMBERS, Code, long
-from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.normalization_code import (
     DOUBLES,
     NOUGHT,
@@ -55,7 +54,7 @@ def address_of(kind: NormalizationKind) -> int:
     channels, in `parts` parts of `together` points, of which `pieces` are added up at a time. There are `room_image`
     bytes of `room` for each image.
     """
-    return compiled(kind, lambda function: kind.form.shared(function, partial(_item, kind)), passes=False)
+    return kind.form.address(kind, partial(_item, kind), passes=False)
 
 
 def _item(kind: NormalizationKind, c: Code, at: dict[str, Any], item: Any) -> None:

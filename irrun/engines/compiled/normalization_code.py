@@ -65,8 +65,7 @@ def origin(c: Code, first: Any) -> Any:
     It is one of those whose distances from the mean make the variance, so the difference of the sum of squares and the
     square of the sum loses no more digits than the number of elements has.
     """
-    suffix = "f32" if first.type == FLOAT else f"v{LANES}f32"
-    size = c.call(f"llvm.fabs.{suffix}", first.type, first)
+    size = c.applied("fabs", first)
     limit, zero = (constant(first.type, value) for value in (float("inf"), 0.0))
     return c.b.select(c.b.fcmp_ordered("<", size, limit), first, zero)
 
@@ -86,7 +85,7 @@ def central(c: Code, total: Any, squares: Any, count: Any) -> tuple[Any, Any]:
 def moments(c: Code, kind: NormalizationKind, epsilon: Any, mean: Any, squares: Any, count: Any) -> Moments:
     """By means, and sums of squares around them, of f64; as in the op's kernel the latter are rounded to f32."""
     b, many = c.b, isinstance(mean.type, ir.VectorType)
-    type, suffix = (FLOATS, f"v{LANES}f32") if many else (FLOAT, "f32")
+    type = FLOATS if many else FLOAT
     near = b.fptrunc(mean, type)
     rest = b.fptrunc(b.fsub(mean, b.fpext(near, mean.type)), type)
     rest = b.select(b.fcmp_ordered("ord", rest, rest), rest, constant(type, 0.0))  # of what is infinite there is none
@@ -96,7 +95,7 @@ def moments(c: Code, kind: NormalizationKind, epsilon: Any, mean: Any, squares: 
         if many:
             divisor, added = c.splat(divisor), c.splat(added)
         spread, inside = b.fdiv(b.fptrunc(squares, type), divisor), kind.epsilon == "inside"
-        root = c.call(f"llvm.sqrt.{suffix}", type, b.fadd(spread, added) if inside else spread)
+        root = c.applied("sqrt", b.fadd(spread, added) if inside else spread)
         factor = b.fdiv(factor, root if inside else b.fadd(root, added))
     return Moments(near, rest, factor)
 

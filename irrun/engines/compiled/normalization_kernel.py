@@ -10,7 +10,6 @@ from functools import partial
 from typing import Any
 
 from irrun.engines.compiled.code import DOUBLE, FLOAT, FLOATS, LANES, LINE, Code, Values, long
-from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.normalization_code import (
     DOUBLES,
     NOUGHT,
@@ -42,7 +41,7 @@ def address_of(kind: NormalizationKind) -> int:
     are `groups` rows in an image, of `lines` lines of `points` elements, and `parts` parts in a row, of `together`
     lines, or one of the `pieces` of a line. `room` has two f64 for each part.
     """
-    return compiled(kind, lambda function: kind.form.shared(function, partial(_item, kind)))
+    return kind.form.address(kind, partial(_item, kind))
 
 
 def _item(kind: NormalizationKind, c: Code, at: dict[str, Any], item: Any) -> None:

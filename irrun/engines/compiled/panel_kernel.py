@@ -7,7 +7,7 @@ from functools import partial
 from typing import Any
 
 from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, LINE, Code, Form, floats, long
-from irrun.engines.compiled.compiler import compiled, features
+from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.posts import KernelPost, operand_names, posted, read_operand
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
@@ -56,7 +56,7 @@ def at_once() -> int:
 
 def address_of(kind: PanelKind) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
-    return compiled(kind, lambda function: kind.form.shared(function, partial(_chunk, kind)))
+    return kind.form.address(kind, partial(_chunk, kind))
 
 
 def _chunk(kind: PanelKind, c: Code, at: dict[str, Any], item: Any) -> None:
@@ -106,14 +106,14 @@ class _Panel:
         def add_up(inside: Any) -> None:
             before = [b.select(fresh, floats(0.0), self._read(start, inside)) for start in starts]
             for own, other, start in zip(sums, before, starts, strict=True):
-                self._store(b.fadd(own, other), start, inside)
+                c.put(b.fadd(own, other), start, inside)
 
         def finish(number: Any) -> None:
             row = b.add(first, number)
             start = self._start(row)
 
             def post(inside: Any) -> None:
-                self._store(self._posted(self._read(start, inside), row, inside), start, inside)
+                c.put(self._posted(self._read(start, inside), row, inside), start, inside)
 
             self._either(whole, inside, post)
 
@@ -176,9 +176,3 @@ class _Panel:
     def _read(self, address: Any, inside: Any) -> Any:
         """From anywhere, as constants may lie."""
         return self._c.some(address, FLOATS, inside, 1)
-
-    def _store(self, value: Any, place: Any, inside: Any) -> None:
-        if inside is None:
-            self._c.store(value, place)
-        else:
-            self._c.put(value, place, inside)

@@ -18,7 +18,7 @@ from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_once
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
-from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.memory import Arranged, allocate, arranged_once, data_address
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
@@ -28,9 +28,6 @@ from irrun.spec.op import Array
 
 PRODUCTS = 35e9
 """Products that one thread adds up in a second, about."""
-
-SHARED_SECONDS = 25e-6
-"""What one thread must need for threads to share it."""
 
 CHUNKS = 4
 """That each thread takes, where it can: those that come later take fewer."""

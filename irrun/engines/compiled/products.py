@@ -21,7 +21,7 @@ from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode, 
 from irrun.engines.compiled.product_few import FewRows
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
 from irrun.engines.compiled.sequence import Kernel
-from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.team import WAKING_SECONDS, Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
@@ -49,9 +49,6 @@ PANEL = 16 << 20
 
 CODE_SPEED = 20e9
 """Codes per second that one thread multiplies with one row, about."""
-
-SHARED_SECONDS = 12e-6
-"""What one thread must need for threads to share it: to wake another one costs about as much."""
 
 CHUNK = 64
 """Columns of weights that a thread takes at once."""
@@ -162,7 +159,7 @@ def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team:
     columns, inner = groups.weights.shape
     at_once, side = few_at_once(rows, groups.weights.type)
     kind = groups.kind(side, at_once)
-    threads = team.count if rows * columns * inner / CODE_SPEED > SHARED_SECONDS else 1
+    threads = team.count if rows * columns * inner / CODE_SPEED > WAKING_SECONDS else 1
     chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
     return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.code import FLOAT, FLOATS, LANES, Code, long
+from irrun.engines.compiled.code import FLOAT, Code, long
 from irrun.engines.memory import ITEM
 from irrun.engines.work import Post, Work
 from irrun.spec.op import Array
@@ -52,6 +52,6 @@ def quantized(c: Code, own: Mapping[str, Any], value: Any) -> Any:
     above = b.fcmp_ordered(">", value, own["high"])
     value = b.select(b.fcmp_ordered("<", value, own["low"]), own["low"], b.select(above, own["high"], value))
     value = b.fmul(b.fdiv(b.fsub(value, own["low"]), own["width"]), own["steps"])
-    value = c.call(f"llvm.rint.v{LANES}f32", FLOATS, value)
+    value = c.applied("rint", value)
     value = b.fadd(b.fmul(b.fdiv(value, own["divisor"]), own["factor"]), own["first"])
     return b.select(above, own["last"], value)

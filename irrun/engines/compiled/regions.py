@@ -7,15 +7,13 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Floats, looped
+from irrun.engines.compiled.loops import LOWEST, Floats, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Call
 from irrun.spec.op import Array
 
 CHANNELS = 512
 """Channels of a block, whose sums stay in the cache."""
-
-LOWEST = float("-inf")
 
 MODE = "avg"
 """Whether the mean or the maximum of the samples of a bin is taken."""

@@ -9,24 +9,22 @@ from __future__ import annotations
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.compiled.lines import BLOCK, begun, lines_of
-from irrun.engines.compiled.loops import Longs, judged, looped
+from irrun.engines.compiled.loops import MEMORY, Elements, Longs, judged, looped
 from irrun.engines.compiled.team import Team
+from irrun.engines.grid import LARGEST
 from irrun.engines.memory import data_address
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work, either
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
 
-Elements: TypeAlias = Array
-"""Floats, Bytes, Ints or Longs."""
-
-MEMORY = {"f32": "Floats", "u8": "Bytes", "i32": "Ints", "i64": "Longs"}
-"""What elements of a type are to the loop."""
+TYPES = ("f32", "u8", "i32", "i64")
+"""Of elements."""
 
 REAL = True
 """Whether elements are f32, else integers."""
@@ -39,8 +37,6 @@ REMAINDER = True
 
 LEFT = RIGHT = 1
 """Elements from one of a line to the next; 0 where a line has one only."""
-
-LARGEST = float(np.finfo(np.float32).max)
 
 EXACT: float = functions.EXACT
 """Quotients of f32 below this are whole in f64 where they are so exactly only, and their products are exact."""
@@ -104,7 +100,7 @@ def divide(
 def compile(work: Work, team: Team) -> Compiled | None:
     """Mod-1 and FloorMod-1, and Divide-1 of integers that is rounded down."""
     operands, output, quotients = work.required(2), work.outputs[0], work.name == "Divide-1"
-    if work.posts or output.type not in MEMORY or not broadcasts_by_numpy(work.attrs):
+    if work.posts or output.type not in TYPES or not broadcasts_by_numpy(work.attrs):
         return None
     found = None if quotients and not work.attrs["m_pythondiv"] else lines_of(operands, output)
     if found is None:

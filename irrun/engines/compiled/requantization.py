@@ -12,6 +12,7 @@ import numpy as np
 from irrun.engines.axes import Strided, channels_last, dense_strides, lies_so
 from irrun.engines.compiled.ending import AFFINE, AXES, CODES, LEAST, MOST, ROUNDED, Ending
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
+from irrun.engines.compiled.quantization import FAKE_QUANTIZE
 from irrun.engines.compiled.stages import (
     WHOLE,
     AddedCodes,
@@ -32,8 +33,8 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
 
-QUANTIZE, FAKE_QUANTIZE = "Quantize-0", "FakeQuantize-1"
-"""Ops of posts that bring numbers onto a grid: as codes, and as numbers still."""
+QUANTIZE = "Quantize-0"
+"""The op of posts that bring numbers onto a grid as codes; as numbers still they are of FAKE_QUANTIZE."""
 
 MAX_LEVELS = 1 << 16
 """Of a grid that numbers are rounded to."""

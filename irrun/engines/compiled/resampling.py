@@ -118,7 +118,7 @@ def resample_vectors(
 def taps_of(matrix: Array) -> tuple[Array, Array]:
     """Where what each column of a matrix is made of begins, and its weights: [columns, taps]."""
     used = matrix != 0
-    first = np.where(used.any(0), used.argmax(0), 0)
+    first = used.argmax(0)
     last = np.where(used.any(0), len(used) - 1 - used[::-1].argmax(0), 0)
     taps = int((last - first).max()) + 1
     first = np.minimum(first, len(used) - taps)

@@ -11,7 +11,6 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled.code import LONG, Code, Form, long
-from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -175,8 +174,7 @@ def _planned(
         **dict.fromkeys(_ARRAYS, 0),
     )
     kind = ScatterKind(item, index, inner == 1, scatter.negative, scatter.reduction, scatter.type)
-    address = compiled(kind, lambda function: _FORM.shared(function, partial(_item, kind)))
-    return _Planned(address, arguments, prod(data) * item >= SHARED)
+    return _Planned(_FORM.address(kind, partial(_item, kind)), arguments, prod(data) * item >= SHARED)
 
 
 def compile(work: Work, team: Team) -> Compiled | None:
@@ -208,8 +206,7 @@ def compile(work: Work, team: Team) -> Compiled | None:
 
         return call
 
-    wants = {number: layout for number, layout in unordered(work).items() if number < 3}
-    return Compiled(bind, wants=wants, judging=judging)
+    return Compiled(bind, wants=unordered(work, 3), judging=judging)
 
 
 def _side(sizes: Sequence[int], indexed: Sequence[int]) -> tuple[int, int] | None:

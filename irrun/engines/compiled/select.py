@@ -4,20 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
-from irrun.engines.compiled.elements import MEMORY
 from irrun.engines.compiled.lines import BLOCK, begun, lines_of
-from irrun.engines.compiled.loops import Bytes, looped
+from irrun.engines.compiled.loops import MEMORY_OF_BYTES, Bytes, Elements, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
-
-Elements: TypeAlias = Array
-"""Bytes, Ints or Longs: whatever has as many bytes."""
 
 ASKED = ONE = OTHER = 1
 """Elements from one of a line to the next; 0 where a line has one only."""
@@ -65,7 +61,7 @@ def select(work: Work, team: Team) -> Compiled | None:
     """Select-1."""
     operands, output = work.required(3), work.outputs[0]
     item = numpy_dtype(output.type).itemsize
-    if work.posts or item not in MEMORY or output.type == "string" or not broadcasts_by_numpy(work.attrs):
+    if work.posts or item not in MEMORY_OF_BYTES or output.type == "string" or not broadcasts_by_numpy(work.attrs):
         return None
     found = lines_of(operands, output)
     if found is None:
@@ -75,7 +71,7 @@ def select(work: Work, team: Team) -> Compiled | None:
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         arguments = (*map(data_address, (*inputs, outputs[0])), *found.told)
-        return looped(team, choose, arguments, found.items, nanoseconds, Elements=MEMORY[item][0], **constants)
+        return looped(team, choose, arguments, found.items, nanoseconds, Elements=MEMORY_OF_BYTES[item][0], **constants)
 
     return Compiled(bind)
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Doubles, Floats, Longs, looped
+from irrun.engines.compiled.loops import LOWEST, Doubles, Floats, Longs, looped
 from irrun.engines.compiled.team import Team
 from irrun.spec.op import Array
 
@@ -115,9 +115,6 @@ def fade(
                     stays = value > np.float32(score_threshold) and iou <= np.float32(iou_threshold)
                     values[other] = value if stays and other != best else np.float32(LOWEST)
         taken[group] = number
-
-
-LOWEST = float("-inf")
 
 
 def power(exponent: float, powers: Doubles) -> np.float32:

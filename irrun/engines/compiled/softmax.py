@@ -13,7 +13,6 @@ from llvmlite import ir
 
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, LANES, LINE, NUMBERS, Code, Form, floats, long
-from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, data_address
@@ -66,7 +65,7 @@ def softmax(work: Work, team: Team) -> Compiled | None:
     shared = count >= SHARED
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        address = compiled((write.func.__name__, logarithm), lambda function: form.shared(function, write))
+        address = form.address((write.func.__name__, logarithm), write)
         arguments = form.of(**told, data=data_address(inputs[0]), target=data_address(outputs[0]))
         held = inputs[0], outputs[0]
         return Kernel(team, address, arguments, held, shared=shared, seconds=count * ELEMENT_SECONDS)

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import partial
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled.code import BYTE, LONG, Code, Form, long
-from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.elements import MEMORY
-from irrun.engines.compiled.loops import Bytes, Longs, looped
+from irrun.engines.compiled.loops import MEMORY_OF_BYTES, Bytes, Elements, Longs, Places, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.work import OPEN_GROWTH, OpenCall, Work
@@ -27,12 +25,6 @@ SHARED = 1 << 14
 
 KEY_BITS = 63
 """Of an integer that holds a row, a column and the number of a place; others are left to the op's kernel."""
-
-Elements: TypeAlias = Array
-"""Bytes, Ints or Longs: whatever has as many bytes."""
-
-Places: TypeAlias = Array
-"""Ints or Longs."""
 
 SIZES = (1, 2, 4, 8)
 """Bytes of a value."""
@@ -78,7 +70,7 @@ def _filled(team: Team, arrays: Sequence[Any]) -> Sequence[Array] | None:
     number_bits, column_bits = (count - 1).bit_length(), (columns - 1).bit_length()
     if number_bits + column_bits + (rows - 1).bit_length() > KEY_BITS:
         return None
-    if values.itemsize in MEMORY:
+    if values.itemsize in MEMORY_OF_BYTES:
         quickly = _in_order(team, values, indices, default, rows, columns)
         if quickly is not None:
             return quickly
@@ -118,9 +110,9 @@ def _in_order(
     count = len(values)
     places, results = np.empty((count + rows, 2), indices.dtype), np.empty(count + rows, values.dtype)
     empty, total = np.empty(rows, np.bool_), np.empty(1, np.int64)
-    elements, type = MEMORY[values.itemsize]
+    elements, type = MEMORY_OF_BYTES[values.itemsize]
     given = values.view(type), indices, default.view(type), places, results.view(type), empty.view(np.uint8), total
-    kind = "Ints" if indices.itemsize == 4 else "Longs"
+    kind, _ = MEMORY_OF_BYTES[indices.itemsize]
     looped(team, fill, (*given, rows, columns, count), 1, 0, Elements=elements, Places=kind)()
     made = total.item()
     return None if made < 0 else (places[:made], results[:made], empty)
@@ -166,7 +158,7 @@ def fill(
 
 def _address_of(kind: SparseKind) -> int:
     form, body = {"pack": (_PACK, _pack), "count": (_COUNT, _count), "write": (_WRITE, _write)}[kind.step]
-    return compiled(kind, lambda function: form.shared(function, partial(body, kind)))
+    return form.address(kind, partial(body, kind))
 
 
 def _chunk(c: Code, at: dict[str, Any], item: Any) -> tuple[Any, Any]:

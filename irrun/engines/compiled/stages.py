@@ -11,11 +11,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from irrun.engines.compiled.posts import KernelOperand, KernelPost
-from irrun.engines.grid import is_held
+from irrun.engines.grid import LARGEST, is_held
 from irrun.records import dataclass
 from irrun.spec.op import Array
-
-LARGEST = float(np.finfo(np.float32).max)
 
 WHOLE = 2.0**30
 """What numbers that are rounded to i32 are below, with room."""

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 
 from irrun.engines.axes import constant_axes
-from irrun.engines.compiled.loops import looped, unordered
+from irrun.engines.compiled.loops import MEMORY, Elements, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
-Elements: TypeAlias = Array
-"""Floats, Ints, Longs or Bytes, of which sums have the same bits with a sign and without."""
-
-ELEMENTS = {"f32": "Floats", "i32": "Ints", "i64": "Longs", "i8": "Bytes", "u8": "Bytes"}
+TYPES = ("f32", "i32", "i64", "i8", "u8")
+"""Of elements; sums of bytes have the same bits with a sign and without."""
 
 REAL = True
 """Whether elements are added in f64, else as integers that wrap around."""
@@ -78,14 +76,14 @@ def accumulate_rows(begin: int, end: int, data: Elements, result: Elements, leng
 def cum_sum(work: Work, team: Team) -> Compiled | None:
     """CumSum-3 of f32, and of integers of 8, 32 and 64 bits, along a constant axis."""
     (data,), own = work.required(1), work.optional(1)
-    if work.posts or not data.shape or data.type not in ELEMENTS or (own is not None and own.value is None):
+    if work.posts or not data.shape or data.type not in TYPES or (own is not None and own.value is None):
         return None
     axis = (constant_axes(work) or [0])[0]
     length, inner = data.shape[axis], prod(data.shape[axis + 1 :])
     blocks = prod(data.shape[:axis]) * -(-inner // COLUMNS)
     reverse = bool(work.attrs["reverse"])
     first, step = (length - 1, -1) if reverse else (0, 1)
-    constants: dict[str, Hashable] = {"Elements": ELEMENTS[data.type], "REAL": data.type == "f32"}
+    constants: dict[str, Hashable] = {"Elements": MEMORY[data.type], "REAL": data.type == "f32"}
     constants["EXCLUSIVE"] = bool(work.attrs["exclusive"])
     nanoseconds = prod(data.shape) * ELEMENT_NANOSECONDS
 

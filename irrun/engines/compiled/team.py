@@ -26,6 +26,12 @@ _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _LEAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
 _HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, *[ctypes.c_uint64] * 3)
 
+SHARED_SECONDS = 25e-6
+"""What one thread must need for threads to share it."""
+
+WAKING_SECONDS = 12e-6
+"""The same for helpers alone: to wake one costs about as much."""
+
 PATIENCE, LONG_PATIENCE = 300_000, 3_000_000
 """Cycles for which a helper looks for work before it sleeps: some 100 us, or ten times that where there are products of
 a step of generated text, since to be woken between two of these takes half as long as a product. A pause of one

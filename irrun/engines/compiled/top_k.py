@@ -1,26 +1,23 @@
 """The largest or smallest elements of rows, selected in one pass: a heap has those that are the best so far.
 
+Elements are Ints, the bits of f32 as well, or Longs whose numbers have 32 bits.
+
 A few of rows that lie beside one another are selected of many rows at once, in lists of the best that are in order.
 """
 
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, TypeAlias
+from math import prod
+from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import Longs, looped, unordered
+from irrun.engines.compiled.loops import MEMORY, Elements, Longs, Places, looped, unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.plain import plain_call
 from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work, either
 from irrun.spec.op import Array
-
-Elements: TypeAlias = Array
-"""Ints, the bits of f32 as well, or Longs whose numbers have 32 bits."""
-
-Places: TypeAlias = Array
-"""Ints or Longs."""
 
 REAL = True
 """Whether the bits are those of f32, else of integers."""
@@ -283,7 +280,7 @@ def _constants(work: Work, type: str, inner: int) -> dict[str, Hashable]:
         "ORDERED": work.attrs["sort"] == "index",
         "CLOSE": inner == 1,
         "PLACED": placed,
-        "Places": "Ints" if placed and work.outputs[1].type == "i32" else "Longs",
+        "Places": MEMORY[work.outputs[1].type] if placed else "Longs",
     }
 
 
@@ -293,8 +290,7 @@ def top_k(work: Work, team: Team) -> Compiled | None:
     shape = work.outputs[0].shape
     axis = work.attrs["axis"] % len(shape)
     size, count = data.shape[axis], shape[axis]
-    inner = int(np.prod(shape[axis + 1 :], dtype=np.int64))
-    rows = int(np.prod(shape, dtype=np.int64)) // count
+    inner, rows = prod(shape[axis + 1 :]), prod(shape) // count
     few = count <= FEW and inner >= LEAST_LANES
     close = count == inner == 1 and rows >= LEAST_ROWS and data.type != "i64"
     if work.posts or data.type not in ("f32", "i32", "i64") or not (few or close or 1 < count <= MOST) or size > INDEX:

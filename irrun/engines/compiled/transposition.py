@@ -10,7 +10,6 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides, is_dense, merged
 from irrun.engines.compiled.code import FLOATS, LANES, Code, Form, long
-from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.extents import extent_of
@@ -117,7 +116,7 @@ def _turn(target: Array, source: Any) -> _Turn | None:
 
 
 def _kernel(team: Team, turn: _Turn, target: Array, source: Array) -> Kernel:
-    address = compiled("transposition", lambda function: _FORM.shared(function, _rows))
+    address = _FORM.address("transposition", _rows)
     elements, parts = turn.matrices * turn.rows * turn.columns, -(-turn.columns // PART)
     told = {"items": turn.matrices * -(-turn.rows // LANES) * parts, "parts": parts, "rows": turn.rows}
     told |= {"columns": turn.columns, "data": data_address(source), "target": data_address(target)}
