@@ -32,7 +32,7 @@ from irrun.engines.compiled.ending import Ending, Place, ended, loaded
 from irrun.engines.memory import ITEM
 
 _GEOMETRY = (
-    *("slot", "items", "scratch", "room", "chunk", "chunks", "panels", "panel", "weights"),
+    *("items", "room", "room_size", "chunk", "chunks", "panels", "panel", "weights"),
     *("bands", "rows", "height", "width", "pairs"),
     *("data", "image", "row", "lines", "begin", "left", "body", "right", "zero"),
     *("result", "result_image", "result_pixel"),
@@ -42,11 +42,11 @@ _GEOMETRY = (
 def form_of(ending: Ending, *names: str) -> Form:
     """What a kernel is told, beside what its own `names` are.
 
-    `slot` is the number of the next thread, 0 before a call: each has `room` bytes of `scratch`. An item is one of
-    `chunks` chunks of `chunk` panels, `panel` bytes each, and one of `bands` bands of `rows` rows of an image. A result
-    has `height` rows of `width` pixels. There are `pairs` pairs of weights that follow one another. Codes are `lines`
-    lines of an image, `row` bytes each; windows begin `begin` lines ahead of the first one. Each line becomes `left`
-    zeros, `body` numbers and `right` zeros. Other places are in bytes.
+    Each thread has `room_size` bytes of `room`. An item is one of `chunks` chunks of `chunk` panels, `panel` bytes
+    each, and one of `bands` bands of `rows` rows of an image. A result has `height` rows of `width` pixels. There are
+    `pairs` pairs of weights that follow one another. Codes are `lines` lines of an image, `row` bytes each; windows
+    begin `begin` lines ahead of the first one. Each line becomes `left` zeros, `body` numbers and `right` zeros. Other
+    places are in bytes.
     """
     return Form((*_GEOMETRY, *names, *ending.names))
 
@@ -60,8 +60,7 @@ class Item:
     ) -> None:
         b, at = c.b, form.loaded(c, arguments)
         self.c, self.at, self._arguments, self._ending, self._type, self._bytes = c, at, arguments, ending, type, bytes
-        slot = b.atomic_rmw("add", b.gep(arguments, [ir.Constant(INT, 1)]), long(1), "monotonic")
-        self.numbers = c.at(at["scratch"], slot, at["room"])
+        self.numbers = form.claimed(c, arguments, at)
         with b.goto_entry_block():
             self._sums = b.alloca(FLOATS if bytes == ITEM else INTS, kept)
         self._held = c.variable(ir.Constant(LONG, -1))  # the band whose numbers the thread has

@@ -153,8 +153,8 @@ class Product:
         address, form, own, held = self.told(cut, weights)
         told = {
             "items": cut.chunks * cut.bands * geometry.images,
-            "scratch": data_address(scratch),
-            "room": cut.room,
+            "room": data_address(scratch),
+            "room_size": cut.room,
             "chunk": cut.chunk,
             "chunks": cut.chunks,
             "panels": len(weights),
@@ -178,10 +178,10 @@ class Product:
             "result_pixel": self.columns * step,
             **self.ending.arguments(inputs),
         }
-        arguments = form.of(slot=0, **told, **own)
+        arguments = form.of(**told, **own)
         holding = (inputs, outputs, scratch, weights, held, self.ending)
-        seconds, slot = self.products / PRODUCTS, form.place("slot")
-        kernel = Kernel(team, address, arguments, holding, shared=cut.shared, seconds=seconds, counted=(slot, 0))
+        seconds, counted = self.products / PRODUCTS, (form.place("room"), told["room"])
+        kernel = Kernel(team, address, arguments, holding, shared=cut.shared, seconds=seconds, counted=counted)
         if self.zero is not None:
             return kernel
         given, place = inputs[2].reshape(-1), form.place("zero")
