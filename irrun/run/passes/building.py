@@ -40,7 +40,7 @@ def build(
     """
     needed = _needed(graph.sinks if values is None else [value.layer for value in values])
     layers = [layer for layer in topological_order(graph) if layer in needed]
-    parameters = graph.parameters if values is None else [graph.parameters[n] for n in parameters_of(graph, values)]
+    parameters = [layer for layer in graph.parameters if values is None or layer in needed]
     layers += [layer for layer in parameters if layer not in needed]
     sinks = set(graph.sinks)
     numbers: dict[Value, int] = {}
@@ -51,15 +51,12 @@ def build(
     for layer in layers:
         for value in layer.outputs:
             numbers[value] = program.add(inference.tensor(value))
-        packed = compressed and layer.type == "Const" and layer.outputs[0] not in handed_out
-        if packed and _is_packed(layer, inference.weights):
-            blob = inference.weights.check(layer)
-            codes = inference.weights.packed(layer)
-            program.compressed[numbers[layer.outputs[0]]] = CompressedWeights(
-                blob.element_type, codes, blob.shape, blob.shape
-            )
-        elif layer.type == "Const":
-            number = numbers[layer.outputs[0]]
+        if layer.type == "Const":
+            number, stays = numbers[layer.outputs[0]], compressed and layer.outputs[0] not in handed_out
+            packed = _packed(layer, inference.weights) if stays else None
+            if packed is not None:
+                program.compressed[number] = packed
+                continue
             program.constants[number] = _constant(layer, inference.weights, program, limit)
             if program.tensors[number].type == "u1":
                 bits[number] = layer
@@ -156,10 +153,12 @@ def _needed(sinks: Iterable[Layer]) -> set[Layer]:
     return needed
 
 
-def _is_packed(layer: Layer, weights: Weights) -> bool:
-    """Whether a constant is of codes that share bytes, which stay as the file has them until somebody needs them."""
+def _packed(layer: Layer, weights: Weights) -> CompressedWeights | None:
+    """A large constant of codes that share bytes, which stay as the file has them until somebody needs them."""
     blob = weights.check(layer)
-    return blob.element_type in PACKED and 4 * blob.elements >= LEAST
+    if blob.element_type not in PACKED or 4 * blob.elements < LEAST:
+        return None
+    return CompressedWeights(blob.element_type, weights.packed(layer), blob.shape, blob.shape)
 
 
 def _present(value: Value | None) -> Value:
