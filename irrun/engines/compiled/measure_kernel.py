@@ -124,7 +124,7 @@ class _Floats:
         none, endless = ir.Constant(DOUBLE, 0.0), ir.Constant(DOUBLE, float("inf"))
         smallest = self._double(b.bitcast(b.add(less, ir.Constant(kind.bits, 1)), kind.real))
         lowest, highest = (
-            b.fadd(self._double(look.reduced(how, value.get())), none)
+            b.fadd(self._double(look.c.reduced(how, value.get())), none)
             for how, value in (("fmin", self._least), ("fmax", self._most))
         )  # -0.0 becomes 0.0
         return {
@@ -158,7 +158,7 @@ class _Floats:
             nonzero.add(c.least(size, one))
 
         look.each(body)
-        return look.reduced("umin", smallest.get()), look.reduced("umax", largest.get()), nonzero
+        return c.reduced("umin", smallest.get()), c.reduced("umax", largest.get()), nonzero
 
     def _tallies(self, less: Any, size: Any) -> dict[str, Variable]:
         """How many there are of each kind; by the smallest and the largest magnitude there may be none of all."""
@@ -246,8 +246,8 @@ def _integers(look: Look) -> dict[str, Any]:
         look.count_up(beyond, b.icmp_unsigned(">", size, look.all(int(FLOAT_FORMATS["f16"].largest))))
 
     look.each(body)
-    found = [look.reduced(f"{sign}min", least.get()), look.reduced(f"{sign}max", most.get())]
-    less = look.reduced("umin", smallest.get())
+    found = [c.reduced(f"{sign}min", least.get()), c.reduced(f"{sign}max", most.get())]
+    less = c.reduced("umin", smallest.get())
     if kind.bits != LONG:
         found = [(b.sext if kind.signed else b.zext)(value, LONG) for value in found]
         less = b.select(b.icmp_unsigned("==", less, look.lane(none)), long(-1), b.zext(less, LONG))
