@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, called, long
+from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, applied, long
 from irrun.records import dataclass
 
 Value = Any
@@ -113,10 +113,7 @@ class Arithmetic:
             left, right = (self.whole(value) for value in given)
             sign = "<" if function is min else ">"
             return self.b.select(self.b.icmp_signed(sign, left, right), left, right)
-        values = alike(*given) if len(given) == 2 else list(given)
-        kind = values[0].type
-        name = f"llvm.{FUNCTIONS[function]}.f{32 if kind == FLOAT else 64}"
-        return called(self.b, name, kind, *values)
+        return applied(self.b, FUNCTIONS[function], *(alike(*given) if len(given) == 2 else given))
 
     def converted(self, target: Any, value: Value) -> Value:
         type = {int: LONG, np.int32: LONG, float: DOUBLE, np.float32: FLOAT}[target]

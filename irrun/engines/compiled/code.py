@@ -67,9 +67,9 @@ def lanes_of(size: int) -> list[tuple[int, int]]:
 
 
 def _suffix(type: ir.Type) -> str:
-    """Of the names of LLVM's functions of floats, and of vectors of these."""
+    """Of the names of LLVM's functions of numbers, and of vectors of these."""
     many, element = (f"v{type.count}", type.element) if isinstance(type, ir.VectorType) else ("", type)
-    return f"{many}f{64 if element == DOUBLE else 32}"
+    return f"{many}i{element.width}" if isinstance(element, ir.IntType) else f"{many}f{64 if element == DOUBLE else 32}"
 
 
 def called(b: ir.IRBuilder, name: str, type: ir.Type, *arguments: Any) -> Any:
@@ -78,6 +78,12 @@ def called(b: ir.IRBuilder, name: str, type: ir.Type, *arguments: Any) -> Any:
     if function is None:
         function = ir.Function(b.module, ir.FunctionType(type, [own.type for own in arguments]), name)
     return b.call(function, arguments)
+
+
+def applied(b: ir.IRBuilder, name: str, *given: Any) -> Any:
+    """What one of LLVM's functions makes of numbers, or of vectors of these, of one type."""
+    type = given[0].type
+    return called(b, f"llvm.{name}.{_suffix(type)}", type, *given)
 
 
 class Code:
@@ -103,9 +109,9 @@ class Code:
         own = align or (4 if type is FLOATS else 1)
         if inside is None:
             return self.load(address, type, own)
-        suffix, pointer = "f32" if type is FLOATS else "i8", self.b.inttoptr(address, type.as_pointer())
+        pointer = self.b.inttoptr(address, type.as_pointer())
         arguments = pointer, ir.Constant(INT, own), inside, ir.Constant(type, None)
-        return self.call(f"llvm.masked.load.v{LANES}{suffix}.p0", type, *arguments)
+        return self.call(f"llvm.masked.load.{_suffix(type)}.p0", type, *arguments)
 
     def put(self, value: Any, address: Any, inside: Any) -> None:
         """Store the lanes of a vector of f32 that are `inside`; nothing is written for others. None are all."""
@@ -113,7 +119,8 @@ class Code:
             self.store(value, address)
             return
         pointer = self.b.inttoptr(address, FLOATS.as_pointer())
-        self.call(f"llvm.masked.store.v{LANES}f32.p0", ir.VoidType(), value, pointer, ir.Constant(INT, 4), inside)
+        arguments = value, pointer, ir.Constant(INT, 4), inside
+        self.call(f"llvm.masked.store.{_suffix(FLOATS)}.p0", ir.VoidType(), *arguments)
 
     def read(self, address: Any, lanes: int) -> Any:
         """The first lanes of a vector in memory, zeros for the others, which are not read."""
@@ -162,8 +169,7 @@ class Code:
         return self.applied("fmuladd", one, other, total)
 
     def sum(self, vector: Any) -> Any:
-        type = vector.type.element
-        total = self.call(f"llvm.vector.reduce.fadd.{_suffix(vector.type)}", type, ir.Constant(type, 0.0), vector)
+        total = self.reduced("fadd", vector, ir.Constant(vector.type.element, 0.0))
         total.fastmath.add("reassoc")
         return total
 
@@ -197,9 +203,14 @@ class Code:
 
     def peak(self, vector: Any) -> Any:
         """The greatest lane of a vector of numbers."""
-        peak = self.call(f"llvm.vector.reduce.fmax.v{LANES}f32", FLOAT, vector)
-        peak.fastmath.add("nnan")
-        return peak
+        return self.reduced("fmax", vector)
+
+    def reduced(self, how: str, vector: Any, *before: Any) -> Any:
+        """What all lanes make together; of floats that are added up, behind what is `before` them."""
+        made = self.call(f"llvm.vector.reduce.{how}.{_suffix(vector.type)}", vector.type.element, *before, vector)
+        if how in ("fmin", "fmax"):  # of lanes that are no NaN
+            made.fastmath.add("nnan")
+        return made
 
     def polynomial(self, factors: Sequence[float], x: Any) -> Any:
         """That of a vector; the constant factor comes last."""
@@ -244,9 +255,7 @@ class Code:
         return called(self.b, name, type, *arguments)
 
     def applied(self, name: str, *given: Any) -> Any:
-        """What one of LLVM's functions makes of floats, or of vectors of these, of one type."""
-        type = given[0].type
-        return self.call(f"llvm.{name}.{_suffix(type)}", type, *given)
+        return applied(self.b, name, *given)
 
     def loop(self, count: Any, body: Callable[..., Values | None], *before: Any) -> Values:
         """The values after `count` times, at least once, that `body` makes those of the next time of the last ones."""

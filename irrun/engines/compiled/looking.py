@@ -94,7 +94,7 @@ class Look:
         self._sum.add(self.b.mul(words, self.c.load(self.c.at(self._factors, number, self._step), self._words, 8)))
 
     def hashed(self) -> Any:
-        total = self.reduced("add", self._sum.get())
+        total = self.c.reduced("add", self._sum.get())
         return self.b.add(total, self.b.mul(self.count, long(self.kind.bytes)))
 
     def tally(self) -> Variable:
@@ -106,7 +106,7 @@ class Look:
 
     def counted(self, tally: Variable) -> Any:
         value = tally.get()
-        return self.reduced("add", value if self.bits == self.longs else self.b.zext(value, self.longs))
+        return self.c.reduced("add", value if self.bits == self.longs else self.b.zext(value, self.longs))
 
     def extend(self, edge: Variable, condition: Any, value: Any) -> None:
         edge.set(self.b.select(condition, value, edge.get()))
@@ -133,17 +133,7 @@ class Look:
         mean = self.b.fadd(self._center, shift)
         return {"mean": mean, "squares": self.b.fsub(squares, self.b.fmul(total, shift))}
 
-    def reduced(self, how: str, vector: Any) -> Any:
-        element = vector.type.element
-        letter, width = (
-            ("i", element.width) if isinstance(element, ir.IntType) else ("f", 64 if element == DOUBLE else 32)
-        )
-        made = self.c.call(f"llvm.vector.reduce.{how}.v{vector.type.count}{letter}{width}", element, vector)
-        if letter == "f":
-            made.fastmath.add("nnan")
-        return made
-
     def _added(self, variable: Variable) -> Any:
         """One lane after the other, so that the sum is the same everywhere."""
         first = ir.Constant(DOUBLE, -0.0)
-        return self.c.call(f"llvm.vector.reduce.fadd.v{self.lanes}f64", DOUBLE, first, variable.get())
+        return self.c.reduced("fadd", variable.get(), first)

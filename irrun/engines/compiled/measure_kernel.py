@@ -8,7 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import DOUBLE, INT, LONG, SHORT, Code, Form, long
+from irrun.engines.compiled.code import DOUBLE, INT, LONG, SHORT, Code, Form, Variable, long
 from irrun.engines.compiled.compiler import addresses
 from irrun.engines.compiled.decoding import is_possible
 from irrun.engines.compiled.looking import KINDS, Kind, Look
@@ -59,7 +59,7 @@ def _block(kind: Kind, limits: Limits, names: tuple[str, ...], c: Code, at: dict
     first = c.b.mul(item, at["block"])
     count = c.least(at["block"], c.b.sub(at["count"], first))
     look = Look(c, kind, c.at(at["data"], first, kind.bytes), count, at["factors"])
-    found = _integers(look) if kind.real is None else _floats(look, limits)
+    found = _integers(look) if kind.real is None else _Floats(look, limits).found()
     row = c.at(at["target"], item, 8 * len(names))
     for number, name in enumerate(names):
         c.store(found.get(name, long(0)), c.b.add(row, long(8 * number)))
@@ -98,100 +98,129 @@ def _merge(function: ir.Function, kind: Kind, names: tuple[str, ...]) -> None:
     b.ret_void()
 
 
-def _floats(look: Look, limits: Limits) -> dict[str, Any]:
-    c, b, kind = look.c, look.b, look.kind
-    width, reals = kind.bits.width, ir.VectorType(kind.real, look.lanes)
-    infinite = look.all(0x7F800000 if kind.bits == INT else 0x7FF0000000000000)
-    magnitude, one = look.all((1 << width - 1) - 1), look.all(1)
+class _Floats:
+    """The code that looks at floats: as if all were finite and none small, and once more where some are not."""
 
-    def bits_of(held: Any) -> Any:
-        if kind.held == SHORT:
-            return b.shl(b.zext(held, look.bits), look.all(16))
-        return b.bitcast(held if kind.held == kind.real else b.fpext(held, reals), look.bits)
+    def __init__(self, look: Look, limits: Limits) -> None:
+        c, b, kind = look.c, look.b, look.kind
+        self._look, self._limits, self._reals = look, limits, ir.VectorType(kind.real, look.lanes)
+        self._infinite = look.all(0x7F800000 if kind.bits == INT else 0x7FF0000000000000)
+        self._magnitude = look.all((1 << kind.bits.width - 1) - 1)
+        pivot = self._bits(look.splat(look.first(lambda held: self._is_finite(self._bits(held)))))
+        self._pivot = b.select(self._is_finite(pivot), pivot, look.all(0))
+        self._edge = b.bitcast(self._pivot, self._reals)
+        self._least, self._most = c.variable(self._edge), c.variable(self._edge)
+        look.center(self._double(look.lane(self._edge)))
 
-    def is_finite(bits: Any) -> Any:
-        return b.icmp_unsigned("<", b.and_(bits, magnitude), infinite)
+    def found(self) -> dict[str, Any]:
+        look, b, kind = self._look, self._look.b, self._look.kind
+        less, size, nonzero = self._sizes()
+        tallies = self._tallies(less, size)
+        with b.if_then(b.icmp_unsigned(">=", size, look.lane(self._infinite))):
+            self._begin_anew()
+        counts = {name: look.counted(tally) for name, tally in tallies.items()}
+        finite = b.sub(look.count, counts["outside"])
+        some = b.icmp_unsigned("!=", finite, long(0))
+        none, endless = ir.Constant(DOUBLE, 0.0), ir.Constant(DOUBLE, float("inf"))
+        smallest = self._double(b.bitcast(b.add(less, ir.Constant(kind.bits, 1)), kind.real))
+        lowest, highest = (
+            b.fadd(self._double(look.c.reduced(how, value.get())), none)
+            for how, value in (("fmin", self._least), ("fmax", self._most))
+        )  # -0.0 becomes 0.0
+        return {
+            "sum": look.hashed(),
+            "finite": finite,
+            **look.moments(finite),
+            "minimum": b.select(some, lowest, endless),
+            "maximum": b.select(some, highest, ir.Constant(DOUBLE, float("-inf"))),
+            "smallest": b.select(b.fcmp_ordered(">", smallest, none), smallest, endless),
+            "zeros": b.sub(look.count, look.counted(nonzero)),
+            "negative": b.sub(b.sub(counts["outside"], counts["nan"]), counts["positive"]),
+            **{name: counts[name] for name in ("nan", "positive", "subnormal", "flushed_f16", "flushed_bf16")},
+            "beyond": b.sub(counts["beyond"], counts["outside"]),
+        }
 
-    def double(value: Any) -> Any:
-        return value if kind.real == DOUBLE else b.fpext(value, look.doubles if value.type == reals else DOUBLE)
+    def _sizes(self) -> tuple[Any, Any, Variable]:
+        """The bits of the smallest magnitude but 0, less 1, those of the largest, and how many are not 0, found as all
+        floats are taken into account."""
+        look, c, b = self._look, self._look.c, self._look.b
+        smallest, largest = c.variable(look.all((1 << look.kind.bits.width) - 1)), c.variable(look.all(0))
+        one, nonzero = look.all(1), look.tally()
 
-    pivot = bits_of(look.splat(look.first(lambda held: is_finite(bits_of(held)))))
-    pivot = b.select(is_finite(pivot), pivot, look.all(0))
-    edge = b.bitcast(pivot, reals)
-    least, most = c.variable(edge), c.variable(edge)
-    look.center(double(look.lane(edge)))
-    smallest, largest, nonzero = c.variable(look.all((1 << width) - 1)), c.variable(look.all(0)), look.tally()
+        def body(held: Any, number: Any, inside: Any) -> None:
+            look.hash(held, number)
+            bits = self._bits(held)
+            self._take(bits, inside)
+            size = b.and_(bits, self._magnitude)
+            less = b.sub(size, one)  # of 0 the largest of all
+            look.extend(smallest, b.icmp_unsigned("<", less, smallest.get()), less)
+            look.extend(largest, b.icmp_unsigned(">", size, largest.get()), size)
+            nonzero.add(c.least(size, one))
 
-    def take(bits: Any, taken: Any) -> None:
+        look.each(body)
+        return c.reduced("umin", smallest.get()), c.reduced("umax", largest.get()), nonzero
+
+    def _tallies(self, less: Any, size: Any) -> dict[str, Variable]:
+        """How many there are of each kind; by the smallest and the largest magnitude there may be none of all."""
+        look, b, limits, kind = self._look, self._look.b, self._limits, self._look.kind
+        names = ("outside", "nan", "positive", "beyond", "subnormal", "flushed_f16", "flushed_bf16")
+        tallies = {name: look.tally() for name in names}
+
+        def body(held: Any, *_: Any) -> None:
+            bits = self._bits(held)
+            size = b.and_(bits, self._magnitude)
+            less = b.sub(size, look.all(1))
+            for name, condition in {
+                "outside": b.icmp_unsigned(">=", size, self._infinite),
+                "nan": b.icmp_unsigned(">", size, self._infinite),
+                "positive": b.icmp_unsigned("==", bits, self._infinite),
+                "beyond": b.icmp_unsigned(">", size, look.all(limits.largest_f16)),
+                "subnormal": b.icmp_unsigned("<", less, look.all(limits.normal - 1)),
+                "flushed_f16": b.icmp_unsigned("<", less, look.all(limits.flushed_f16)),
+                "flushed_bf16": b.icmp_unsigned("<", less, look.all(limits.flushed_bf16)),
+            }.items():
+                look.count_up(tallies[name], condition)
+
+        few = max(limits.normal - 1, limits.flushed_f16, limits.flushed_bf16)
+        large = b.icmp_unsigned(">", size, ir.Constant(kind.bits, limits.largest_f16))
+        with b.if_then(b.or_(large, b.icmp_unsigned("<", less, ir.Constant(kind.bits, few)))):
+            look.each(body)
+        return tallies
+
+    def _begin_anew(self) -> None:
+        """Take those into account that are finite, and forget what was."""
+        look, b = self._look, self._look.b
+        for variable in (self._least, self._most):
+            variable.set(self._edge)
+        look.center(self._double(look.lane(self._edge)))
+
+        def body(held: Any, _: Any, inside: Any) -> None:
+            bits = self._bits(held)
+            self._take(bits, self._is_finite(bits) if inside is None else b.and_(self._is_finite(bits), inside))
+
+        look.each(body)
+
+    def _take(self, bits: Any, taken: Any) -> None:
         """Take finite numbers into account, those of all lanes where `taken` is None."""
-        numbers = b.bitcast(bits if taken is None else b.select(taken, bits, pivot), reals)
-        look.add(double(numbers))
-        look.extend(least, b.fcmp_ordered("<", numbers, least.get()), numbers)
-        look.extend(most, b.fcmp_ordered(">", numbers, most.get()), numbers)
+        look, b = self._look, self._look.b
+        numbers = b.bitcast(bits if taken is None else b.select(taken, bits, self._pivot), self._reals)
+        look.add(self._double(numbers))
+        look.extend(self._least, b.fcmp_ordered("<", numbers, self._least.get()), numbers)
+        look.extend(self._most, b.fcmp_ordered(">", numbers, self._most.get()), numbers)
 
-    def first_look(held: Any, number: Any, inside: Any) -> None:
-        look.hash(held, number)
-        bits = bits_of(held)
-        take(bits, inside)
-        size = b.and_(bits, magnitude)
-        less = b.sub(size, one)  # of 0 the largest of all
-        look.extend(smallest, b.icmp_unsigned("<", less, smallest.get()), less)
-        look.extend(largest, b.icmp_unsigned(">", size, largest.get()), size)
-        nonzero.add(c.least(size, one))
+    def _bits(self, held: Any) -> Any:
+        look, b = self._look, self._look.b
+        if look.kind.held == SHORT:
+            return b.shl(b.zext(held, look.bits), look.all(16))
+        return b.bitcast(held if look.kind.held == look.kind.real else b.fpext(held, self._reals), look.bits)
 
-    look.each(first_look)
-    less, size = look.reduced("umin", smallest.get()), look.reduced("umax", largest.get())
-    counted = ("outside", "nan", "positive", "beyond", "subnormal", "flushed_f16", "flushed_bf16")
-    tallies = {name: look.tally() for name in counted}
+    def _is_finite(self, bits: Any) -> Any:
+        return self._look.b.icmp_unsigned("<", self._look.b.and_(bits, self._magnitude), self._infinite)
 
-    def count(held: Any, *_: Any) -> None:
-        bits = bits_of(held)
-        size = b.and_(bits, magnitude)
-        less = b.sub(size, one)
-        for name, condition in {
-            "outside": b.icmp_unsigned(">=", size, infinite),
-            "nan": b.icmp_unsigned(">", size, infinite),
-            "positive": b.icmp_unsigned("==", bits, infinite),
-            "beyond": b.icmp_unsigned(">", size, look.all(limits.largest_f16)),
-            "subnormal": b.icmp_unsigned("<", less, look.all(limits.normal - 1)),
-            "flushed_f16": b.icmp_unsigned("<", less, look.all(limits.flushed_f16)),
-            "flushed_bf16": b.icmp_unsigned("<", less, look.all(limits.flushed_bf16)),
-        }.items():
-            look.count_up(tallies[name], condition)
-
-    def careful_look(held: Any, _: Any, inside: Any) -> None:
-        bits = bits_of(held)
-        take(bits, is_finite(bits) if inside is None else b.and_(is_finite(bits), inside))
-
-    few = max(limits.normal - 1, limits.flushed_f16, limits.flushed_bf16)
-    large = b.icmp_unsigned(">", size, ir.Constant(kind.bits, limits.largest_f16))
-    with b.if_then(b.or_(large, b.icmp_unsigned("<", less, ir.Constant(kind.bits, few)))):
-        look.each(count)
-    with b.if_then(b.icmp_unsigned(">=", size, look.lane(infinite))):
-        for variable in (least, most):
-            variable.set(edge)
-        look.center(double(look.lane(edge)))
-        look.each(careful_look)
-    counts = {name: look.counted(tally) for name, tally in tallies.items()}
-    finite = b.sub(look.count, counts["outside"])
-    some = b.icmp_unsigned("!=", finite, long(0))
-    none, endless = ir.Constant(DOUBLE, 0.0), ir.Constant(DOUBLE, float("inf"))
-    size = double(b.bitcast(b.add(less, ir.Constant(kind.bits, 1)), kind.real))
-    lowest, highest = (
-        b.fadd(double(look.reduced(how, value.get())), none) for how, value in (("fmin", least), ("fmax", most))
-    )  # -0.0 becomes 0.0
-    return {
-        "sum": look.hashed(),
-        "finite": finite,
-        **look.moments(finite),
-        "minimum": b.select(some, lowest, endless),
-        "maximum": b.select(some, highest, ir.Constant(DOUBLE, float("-inf"))),
-        "smallest": b.select(b.fcmp_ordered(">", size, none), size, endless),
-        "zeros": b.sub(look.count, look.counted(nonzero)),
-        "negative": b.sub(b.sub(counts["outside"], counts["nan"]), counts["positive"]),
-        **{name: counts[name] for name in ("nan", "positive", "subnormal", "flushed_f16", "flushed_bf16")},
-        "beyond": b.sub(counts["beyond"], counts["outside"]),
-    }
+    def _double(self, value: Any) -> Any:
+        if self._look.kind.real == DOUBLE:
+            return value
+        return self._look.b.fpext(value, self._look.doubles if value.type == self._reals else DOUBLE)
 
 
 def _integers(look: Look) -> dict[str, Any]:
@@ -217,8 +246,8 @@ def _integers(look: Look) -> dict[str, Any]:
         look.count_up(beyond, b.icmp_unsigned(">", size, look.all(int(FLOAT_FORMATS["f16"].largest))))
 
     look.each(body)
-    found = [look.reduced(f"{sign}min", least.get()), look.reduced(f"{sign}max", most.get())]
-    less = look.reduced("umin", smallest.get())
+    found = [c.reduced(f"{sign}min", least.get()), c.reduced(f"{sign}max", most.get())]
+    less = c.reduced("umin", smallest.get())
     if kind.bits != LONG:
         found = [(b.sext if kind.signed else b.zext)(value, LONG) for value in found]
         less = b.select(b.icmp_unsigned("==", less, look.lane(none)), long(-1), b.zext(less, LONG))

@@ -40,7 +40,7 @@ def as_data_lie(work: Work, compile: Callable[[Work], Compiled | None]) -> Compi
     order, given = reordered(work), [operand is not None and operand.value is not None for operand in work.own[1:]]
     if order is None or not all(given) or any((*work.attrs["pads_begin"], *work.attrs["pads_end"])):
         return compile(work)
-    named = 3 if work.name == "Interpolate-4" else 2
+    named = _place_of_axes(work)
     axes = work.constant(named)
     if axes is not None:
         values = {named: np.array([order.index(axis) for axis in axes.tolist()])}
@@ -55,8 +55,7 @@ def interpolate(work: Work, threads: Threads) -> Compiled | None:
 
 
 def _interpolate(work: Work, threads: Threads) -> Compiled | None:
-    (data,), output = work.required(1), work.outputs[0]
-    changed = [axis for axis in range(len(data.shape)) if data.shape[axis] != output.shape[axis]]
+    changed = _changed(work)
     if not _constant(work, changed):
         return None
     if not changed or work.attrs["mode"] == "nearest":
@@ -70,13 +69,23 @@ def matrices(work: Work) -> dict[int, Any] | None:
 
     None where that is not all that is done, or not of f32.
     """
-    (data,), output = work.required(1), work.outputs[0]
-    changed = [axis for axis in range(len(data.shape)) if data.shape[axis] != output.shape[axis]]
+    (data,), output, changed = work.required(1), work.outputs[0], _changed(work)
     if data.type != "f32" or work.attrs["mode"] == "nearest" or not _constant(work, changed):
         return None
     return {
         axis: _matrix(work, axis) for axis in sorted(changed, key=lambda axis: output.shape[axis] / data.shape[axis])
     }
+
+
+def _place_of_axes(work: Work) -> int:
+    """Where the axes are among the inputs, if they are given."""
+    return 3 if work.name == "Interpolate-4" else 2
+
+
+def _changed(work: Work) -> list[int]:
+    """The axes whose sizes change."""
+    (data,), output = work.required(1), work.outputs[0]
+    return [axis for axis, (before, after) in enumerate(zip(data.shape, output.shape, strict=True)) if before != after]
 
 
 def _constant(work: Work, changed: Sequence[int]) -> bool:
@@ -94,7 +103,7 @@ def _constant(work: Work, changed: Sequence[int]) -> bool:
 def _matrix(work: Work, axis: int) -> Any:
     """What the op makes of the unit vectors along an axis of the data: `[before, after]`."""
     (data,), values = work.required(1), [work.constant(number) for number in range(1, len(work.own))]
-    given = values.pop() if len(values) == (3 if work.name == "Interpolate-4" else 2) else None
+    given = values.pop() if len(values) == _place_of_axes(work) else None
     place = axis if given is None else given.tolist().index(axis)
     targets = [None if value is None else value.reshape(-1)[place : place + 1] for value in values]
     kernel, before = kernel_of(work), data.shape[axis]
