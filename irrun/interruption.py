@@ -1,4 +1,5 @@
-"""Exceptions that handlers of signals raise, such as the TimeoutError of an alarm, wherever they come in between."""
+"""Signals that end a process, and exceptions that handlers of signals raise, such as the TimeoutError of an alarm,
+wherever they come in between."""
 
 from __future__ import annotations
 
