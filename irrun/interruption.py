@@ -1,4 +1,5 @@
-"""Exceptions that handlers of signals raise, such as the TimeoutError of an alarm, wherever they come in between."""
+"""Signals that end a process, and exceptions that handlers of signals raise, such as the TimeoutError of an alarm,
+wherever they come in between."""
 
 from __future__ import annotations
 
@@ -10,12 +11,13 @@ INTERRUPTED = 130
 """The exit status of what Ctrl-C has ended, as shells have it."""
 
 _AGAIN = 2.0
-"""Seconds in which the same signal once more changes nothing: `timeout` sends it twice, to a process and its group."""
+"""Seconds in which another signal changes nothing: `timeout` sends it twice, to a process and its group, and who is in
+a hurry presses Ctrl-C again."""
 
 
 def end_on_signals() -> None:
-    """Have the signals that ask a process to end do so in order: what it has written by halves goes, and those that it
-    has started end, too. Its exit status is that of shells; a signal that whoever has started it ignores is ignored."""
+    """Have the signals that ask a process to end do so in order, and once: what it has written by halves goes, and what
+    it has started ends, too. Its exit status is that of shells; what whoever has started it ignores is ignored."""
     import _signal  # type: ignore[import-not-found]  # without the names of `signal`, which take half a millisecond
 
     since = float("-inf")
@@ -24,11 +26,11 @@ def end_on_signals() -> None:
         nonlocal since
         if monotonic() - since > _AGAIN:
             since = monotonic()
-            raise SystemExit(128 + number)
+            raise KeyboardInterrupt if number == _signal.SIGINT else SystemExit(128 + number)
 
-    for name in ("SIGTERM", "SIGHUP"):
+    for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(_signal, name, None)
-        if number is not None and _signal.getsignal(number) == _signal.SIG_DFL:
+        if number is not None and _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):
             _signal.signal(number, end)
 
 

@@ -124,6 +124,22 @@ def test_a_process_that_is_told_to_end_leaves_no_half_of_a_file(tmp_path):
     assert list(tmp_path.iterdir()) == []
 
 
+def test_ctrl_c_once_more_does_not_interrupt_the_end():
+    script = (
+        "import atexit, signal, irrun.cli, irrun.__main__\n"
+        "def again():\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "    print('all done', flush=True)\n"
+        "def main(**_):\n"
+        "    atexit.register(again)\n"
+        "    signal.raise_signal(signal.SIGINT)\n"
+        "irrun.cli.main = main\n"
+        "irrun.__main__.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (130, "all done\n", "interrupted\n")
+
+
 def test_numpy_loads_without_its_docstrings_and_with_all_else():
     script = (
         "import sys, numpy\n"

@@ -1065,6 +1065,13 @@ CODES: dict[str, Code] = {
         "layer in f32 if these digits count: mark it `precise` in the IR.",
         ("--tol 'fc1:exact' for a layer that is computed in bf16", "--tol 'fc1:bf16'"),
     ),
+    "N222": Code(
+        "an attribute that is read otherwise",
+        "With another value of one attribute, such as `reverse`, our kernel gives the other side's result. The other "
+        "side was given that value, takes another one by default, or does not look at the attribute at all. Cut the "
+        "layer out and try it with either value.",
+        ("a device on which exclude-pad changes nothing", "a device that leaves padded elements out"),
+    ),
     "N299": Code(
         "unexplained",
         "The layer's own result is wrong, and none of the causes that are tried explains all of it. That is most "

@@ -113,11 +113,14 @@ class _Calculation(NamedTuple):
         numbers = self.instruction.inputs
         return [None if number is None else _frozen(self.tensors.values(number)) for number in numbers]
 
-    def __call__(self, inputs: Sequence[Array | None]) -> list[Array]:
-        if self.instruction.effects:
-            raise ValueError(f"layer {self.instruction.layer} assigns a variable")
+    def __call__(self, inputs: Sequence[Array | None], attributes: Mapping[str, Any] | None = None) -> list[Array]:
+        instruction = self.instruction
+        if instruction.effects:
+            raise ValueError(f"layer {instruction.layer} assigns a variable")
+        if attributes is not None:
+            instruction = instruction.changed(attrs={**instruction.attrs, **attributes})
         run = replace(self.run, observer=None, profile=None, meter=None)
-        return self.kernels.computation(self.tensors.program, self.instruction)(inputs, run)
+        return self.kernels.computation(self.tensors.program, instruction)(inputs, run)
 
 
 def _frozen(array: Array) -> Array:

@@ -67,9 +67,10 @@ class Calculation(Protocol):
     def inputs(self) -> list[Array | None]:
         """What the layer has read, None where nothing is connected."""
 
-    def __call__(self, inputs: Sequence[Array | None]) -> list[Array]:
+    def __call__(self, inputs: Sequence[Array | None], attributes: Mapping[str, Any] | None = None) -> list[Array]:
         """The outputs for other inputs, of these shapes, by the op's own kernel; of numbers of other types, such as
-        f64, too. Variables stay as they are. Raises ExecutionError, and ValueError for a layer that assigns one."""
+        f64, too; and with other `attributes`, by the kernel's keywords. Variables stay as they are. Raises
+        ExecutionError, and ValueError for a layer that assigns one."""
 
 
 Observer = Callable[[Event], Array | None]

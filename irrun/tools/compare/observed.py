@@ -68,16 +68,17 @@ class Earlier:
 class Context:
     """What is known besides; None is what is not.
 
-    `compute` is the layer's kernel, `compute64` the same in f64 and in i64. `repeated` is the other side's tensor in a
-    second, equal run. `earlier` are those of other steps and iterations. `constants` are the other side's own
-    constants, by the number of the input, and `changes` what another model has otherwise at the layer. `tapped` is the
-    tensor where all tensors are outputs, if `actual` is of a run where they are not; `untapped_right` says of one where
-    they are that the model's outputs are right as long as they are not. `pass_name` is the first transformation whose
-    graph gives another value.
+    `compute` is the layer's kernel, `compute64` the same in f64 and in i64, and `compute_as` that on its own inputs
+    with other values of attributes. `repeated` is the other side's tensor in a second, equal run. `earlier` are those
+    of other steps and iterations. `constants` are the other side's own constants, by the number of the input, and
+    `changes` what another model has otherwise at the layer. `tapped` is the tensor where all tensors are outputs, if
+    `actual` is of a run where they are not; `untapped_right` says of one where they are that the model's outputs are
+    right as long as they are not. `pass_name` is the first transformation whose graph gives another value.
     """
 
     compute: Compute | None = None
     compute64: Compute | None = None
+    compute_as: Callable[[Mapping[str, Any]], Sequence[Array]] | None = None
     repeated: Array | None = None
     earlier: Sequence[Earlier] = ()
     constants: Mapping[int, Array] = field(default_factory=dict)

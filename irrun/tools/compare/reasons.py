@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from itertools import islice
+from typing import Any
 
 import numpy as np
 
@@ -92,6 +93,7 @@ def reasons(
         context = Context(
             compute=partial(_computed, calculation),
             compute64=partial(_computed, calculation, wide=True),
+            compute_as=partial(_computed, calculation, inputs),
             repeated=None if again is None else again[step].tensors.get(key),
             earlier=list(islice(_earlier(event, step, observed), MAX_EARLIER)),
             constants=_fitting(weights.get(key, {}), inputs),
@@ -169,11 +171,18 @@ def _constants(event: Event) -> frozenset[int]:
     return frozenset(n for n, value in values if value is not None and is_constant_in(value, event.path))
 
 
-def _computed(calculation: Calculation, inputs: Sequence[Array | None], *, wide: bool = False) -> list[Array]:
-    """The layer's outputs for other inputs, in f64 and i64 if `wide`; none where it assigns a variable."""
+def _computed(
+    calculation: Calculation,
+    inputs: Sequence[Array | None],
+    attributes: Mapping[str, Any] | None = None,
+    *,
+    wide: bool = False,
+) -> list[Array]:
+    """The layer's outputs for other inputs, or with other attributes, in f64 and i64 if `wide`; none where it assigns a
+    variable."""
     given = [None if array is None else _widened(array) for array in inputs] if wide else inputs
     try:
-        return calculation(given)
+        return calculation(given, attributes)
     except ValueError:
         return []
 

@@ -38,6 +38,9 @@ class Planted:
         wide = [x.astype(np.float64) if x is not None and x.dtype == F32 else x for x in inputs]
         return self.compute(wide)
 
+    def compute_as(self, attrs: Any) -> list[Any]:
+        return replace(self, attrs=self.attrs | attrs).compute(self.inputs)
+
     @property
     def moves(self) -> bool:
         """Whether the elements of the result are those of the inputs."""
@@ -64,7 +67,8 @@ class Planted:
         return replace(seen, **changes)
 
     def context(self, **changes: Any) -> Context:
-        return replace(Context(compute=self.compute, compute64=self.compute64), **changes)
+        known = Context(compute=self.compute, compute64=self.compute64, compute_as=self.compute_as)
+        return replace(known, **changes)
 
 
 def noisy(array: Any, precision: str, chance: np.random.Generator, layer: Planted) -> Any:

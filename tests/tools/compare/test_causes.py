@@ -280,6 +280,32 @@ def test_elements_that_are_clamped_count_where_that_is_within_the_tolerance():
     assert code(F32([65504, 65504, 65504, 5]), right, precision="f16") == "N202"
 
 
+@pytest.mark.parametrize(
+    ("op", "shapes", "attrs", "read", "said"),
+    [
+        ("CumSum-3", [(2, 9)], {"reverse": False, "exclusive": False}, {"reverse": True}, "`reverse` is read as true"),
+        ("GridSample-9", [(1, 1, 6, 6), (1, 3, 3, 2)], {}, {"mode": "nearest"}, "`mode` is read as nearest"),
+        ("MatMul-1", [(5, 5), (5, 5)], {"transpose_b": True}, {"transpose_b": False}, "`transpose_b` is read as false"),
+    ],
+)
+def test_an_attribute_that_is_read_otherwise(op, shapes, attrs, read, said):
+    chance = np.random.default_rng(4)
+    inputs = [F32(chance.normal(size=shape)) for shape in shapes]
+    layer = Planted(find(op), [*inputs, *([np.array(1)] if op == "CumSum-3" else [])], attrs)
+    found = decide(layer.observed(layer.compute_as(read)[0]), layer.context())
+    assert found.code == "N222"
+    assert found.sentence.startswith(f"an attribute: {said}")
+    assert decide(layer.observed(layer.right + F32(1)), layer.context()).code != "N222"
+
+
+def test_operands_of_other_shapes_that_are_swapped():
+    chance = np.random.default_rng(5)
+    data, factor = F32(chance.uniform(1, 2, (3, 4))), F32(chance.uniform(1, 2, (3, 1)))
+    layer = Planted(find("Divide-1"), [data, factor])
+    found = decide(layer.observed(factor / data), layer.context())
+    assert (found.code, found.sentence) == ("N211", "a wrong input: inputs 0 and 1 are swapped")
+
+
 def test_windows_that_are_off_by_one():
     chance = np.random.default_rng(3)
     data, filters = F32(chance.normal(size=(1, 2, 6, 6))), F32(chance.normal(size=(3, 2, 3, 3)))

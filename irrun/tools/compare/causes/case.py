@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from typing import Any
@@ -150,12 +150,18 @@ class Case:
 
     def computed(self, inputs: Sequence[Array | None], *, wide: bool = False) -> Array | None:
         """The tensor as the layer's kernel makes it of other inputs, in f64 if `wide`; None where it does not."""
-        compute = self.context.compute64 if wide else self.context.compute
+        return self._made(self.context.compute64 if wide else self.context.compute, inputs)
+
+    def computed_as(self, attributes: Mapping[str, Any]) -> Array | None:
+        """The tensor as the layer's kernel makes it with other values of attributes; None where it does not."""
+        return self._made(self.context.compute_as, attributes)
+
+    def _made(self, compute: Callable[[Any], Sequence[Array]] | None, given: Any) -> Array | None:
         if compute is None or not self.small:
             return None
         try:
             with np.errstate(all="ignore"):
-                found = compute(inputs)
+                found = compute(given)
         except (Violation, IRError, MemoryError):
             return None
         array = found[self.observed.port] if self.observed.port < len(found) else None

@@ -54,6 +54,7 @@ TESTS: tuple[Test, ...] = (
     replay.index_off,
     replay.window_off,
     weights.read_otherwise,
+    replay.other_attribute,
     integers.saturated_pairs,
     filling.clipped,
     *STRUCTURE,

@@ -1,4 +1,5 @@
-"""What the layer's own kernel makes of other inputs: earlier ones, swapped ones, indices and windows one further."""
+"""What the layer's own kernel makes of other inputs: earlier ones, swapped ones, indices and windows one further; and
+of attributes that are read otherwise."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from itertools import combinations, permutations
 
 import numpy as np
 
+from irrun.spec.attributes import BOOL
 from irrun.spec.dtypes import is_number
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise, Lookup, MatrixProduct, Reading, Reshaping
@@ -70,7 +72,7 @@ def swapped(case: Case) -> Cause | None:
     inputs = list(case.observed.inputs)
     shaped = [n for n, array in enumerate(inputs) if array is not None and n not in case.observed.constants]
     for one, other in combinations([n for n, array in enumerate(inputs) if array is not None], 2):
-        if not _alike(inputs[one], inputs[other]):
+        if not (_alike(inputs[one], inputs[other]) or _stretched(case, inputs[one], inputs[other])):
             continue
         changed = [*inputs]
         changed[one], changed[other] = inputs[other], inputs[one]
@@ -114,6 +116,30 @@ def _alike(one: Array | None, other: Array | None) -> bool:
         and one.dtype == other.dtype
         and not np.array_equal(one, other)
     )
+
+
+def _stretched(case: Case, one: Array | None, other: Array | None) -> bool:
+    """Whether they are operands of other shapes, of which the smaller one is repeated."""
+    op = case.observed.op
+    if op is None or op.trait(Elementwise) is None or one is None or other is None:
+        return False
+    return bool(one.dtype == other.dtype) and one.shape != other.shape
+
+
+def other_attribute(case: Case) -> Cause | None:
+    """An attribute is read as another one of its words, or the other way round."""
+    seen = case.observed
+    for attribute in () if seen.op is None else seen.op.attrs:
+        value = seen.attrs.get(attribute.keyword)
+        words = (True, False) if attribute.kind is BOOL else attribute.kind.words
+        for word in words if value in words else ():
+            found = None if word == value else case.computed_as({attribute.keyword: word})
+            if found is not None and case.fits(found):
+                said = f"`{attribute.name}` is read as {str(word).lower()}"
+                note = f"so read our own kernel gives the same; as it is, {case.counts} values are wrong"
+                help = "the other side was given another value, or does not look at it: try it with one layer alone"
+                return Cause("N222", f"an attribute: {said}", (note,), help)
+    return None
 
 
 def gives(case: Case, inputs: Sequence[Array | None]) -> bool:
