@@ -1046,7 +1046,7 @@ broadcast_3.lowers("Broadcast-1", mode=("numpy", "explicit"))
 
 @op(
     "Tile-1",
-    types={"T": ANY, "T_REPEATS": INTEGER},
+    types={"T": ANY, "T_REPEATS": INTEGER | {"i4", "u4"}},
     inputs=[Input("data", "T", "[*data]"), Input("repeats", "T_REPEATS", "[n]")],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,

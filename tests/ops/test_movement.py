@@ -1427,6 +1427,11 @@ def test_tile_examples_of_the_specification():
     assert tile(np.array(3), i64(2, 1)).tolist() == [[3], [3]]
 
 
+@pytest.mark.parametrize("type", [ml_dtypes.int4, ml_dtypes.uint4])
+def test_tile_takes_repeats_of_four_bits(type):
+    assert tile(np.array([[1], [2]]), np.array([1, 2], type)).tolist() == [[1, 1], [2, 2]]
+
+
 def test_tile_repeats_nothing():
     for times in (0, -1):
         assert tile(f32([1, 2]), i64(times)).shape == (0,)
