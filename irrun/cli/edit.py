@@ -213,5 +213,6 @@ def _verify(
     for line in found.lines:
         tell(line, err=True)
     if not found.ok:
-        say("error", "results differ; nothing is written")
+        say("error", f"results are not within {tolerance:g} of their largest number; nothing is written")
+        tell("help: --tolerance allows more: weights kept as f16 are off by some 0.001", err=True)
         context.exit(DIFFERS)

@@ -47,9 +47,12 @@ def find_value(model: Model, name: str) -> Value:
     if len(found) == 1:
         return found[0]
     shown = clipped(name, LONGEST_NAME)
+    if not found:
+        layers = [layer for layer in model.graph.layers if name in (layer.name, unique(layer))]
+        found = [value for layer in layers for value in layer.outputs]
     if found:
-        layers = ", ".join(f"`{unique(value.layer)}:{value.index}`" for value in found[:_LISTED])
-        raise ValueError(f"`{shown}` is the name of {len(found)} tensors: say which, as {layers}")
+        listed = ", ".join(f"`{unique(value.layer)}:{value.index}`" for value in found[:_LISTED])
+        raise ValueError(f"`{shown}` is the name of {len(found)} tensors: say which, as {listed}")
     close = close_matches(name, names)
     hint = f"; did you mean {' or '.join(f'`{match}`' for match in close)}?" if close else ""
     inner = [layer for layer in model.graph.walk() if layer.name == name and layer.graph is not model.graph]

@@ -284,6 +284,7 @@ def test_elements_that_are_clamped_count_where_that_is_within_the_tolerance():
     ("op", "shapes", "attrs", "read", "said"),
     [
         ("CumSum-3", [(2, 9)], {"reverse": False, "exclusive": False}, {"reverse": True}, "`reverse` is read as true"),
+        ("SoftMax-8", [(6, 6)], {"axis": -1}, {"axis": 0}, "`axis` is read as 0"),
         ("GridSample-9", [(1, 1, 6, 6), (1, 3, 3, 2)], {}, {"mode": "nearest"}, "`mode` is read as nearest"),
         ("MatMul-1", [(5, 5), (5, 5)], {"transpose_b": True}, {"transpose_b": False}, "`transpose_b` is read as false"),
     ],

@@ -154,6 +154,15 @@ def test_names_that_are_not_there_are_told_with_those_that_are(model):
         edit(model, [Step("cut-to", "Relu_5")])
 
 
+def test_a_layer_of_several_outputs_is_no_tensor_but_has_some():
+    with irrun.build() as g:
+        x = g.Parameter("f32[4]", name="x")
+        for half in g.Split(x, 0, num_splits=2, name="halves"):
+            g.Result(half)
+    with pytest.raises(EditError, match=r"`halves` is the name of 2 tensors: say which, as `halves:0`, `halves:1`$"):
+        edit(g.model, [Step("cut-to", "halves")])
+
+
 def test_rename_of_inputs_outputs_and_layers(model, inputs):
     expected = run(model, inputs)["probabilities"]
     edited(model, ("rename", "image=pixels"), ("rename", "probabilities=p"), ("rename", "Relu_50=first"))

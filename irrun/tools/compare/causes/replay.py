@@ -5,10 +5,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import combinations, permutations
+from typing import Any
 
 import numpy as np
 
-from irrun.spec.attributes import BOOL
+from irrun.spec.attributes import BOOL, INT, Attr
 from irrun.spec.dtypes import is_number
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise, Lookup, MatrixProduct, Reading, Reshaping
@@ -127,19 +128,28 @@ def _stretched(case: Case, one: Array | None, other: Array | None) -> bool:
 
 
 def other_attribute(case: Case) -> Cause | None:
-    """An attribute is read as another one of its words, or the other way round."""
+    """An attribute is read as another one of its words, as another axis, or the other way round."""
     seen = case.observed
     for attribute in () if seen.op is None else seen.op.attrs:
-        value = seen.attrs.get(attribute.keyword)
-        words = (True, False) if attribute.kind is BOOL else attribute.kind.words
-        for word in words if value in words else ():
-            found = None if word == value else case.computed_as({attribute.keyword: word})
+        for other in _other_values(attribute, seen.attrs.get(attribute.keyword), case.expected.ndim):
+            found = case.computed_as({attribute.keyword: other})
             if found is not None and case.fits(found):
-                said = f"`{attribute.name}` is read as {str(word).lower()}"
+                said = f"`{attribute.name}` is read as {str(other).lower()}"
                 note = f"so read our own kernel gives the same; as it is, {case.counts} values are wrong"
                 help = "the other side was given another value, or does not look at it: try it with one layer alone"
                 return Cause("N222", f"an attribute: {said}", (note,), help)
     return None
+
+
+def _other_values(attribute: Attr, value: Any, rank: int) -> list[Any]:
+    """All that an attribute may be besides, where these are few."""
+    if value is None:
+        return []
+    if attribute.kind is BOOL:
+        return [not value]
+    if attribute.kind is INT and attribute.name.endswith("axis"):
+        return [axis for axis in range(rank) if axis != value % rank]
+    return [word for word in attribute.kind.words if word != value]
 
 
 def gives(case: Case, inputs: Sequence[Array | None]) -> bool:
