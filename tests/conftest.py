@@ -1,5 +1,6 @@
 """For all tests: processes that can be interrupted, threads that never wait for others, compiled code that is kept."""
 
+import gc
 import getpass
 import os
 import signal
@@ -17,3 +18,9 @@ if os.environ.pop("PYTHONDONTWRITEBYTECODE", ""):
 # a shell starts its background jobs with interruptions ignored, which the processes of tests would inherit
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
     signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def pytest_collection_finish() -> None:
+    """Tens of thousands of tests stay as they are: the collector would walk them again and again."""
+    gc.collect()
+    gc.freeze()

@@ -22,10 +22,12 @@ class Cycle:
 
 @pytest.fixture(autouse=True)
 def collecting():
-    """A command that was called in this process may have left the collector off, as one that runs a model once does."""
+    """Nothing is frozen, as where models are run, and the collector is on, which a command may have left off."""
     enabled = gc.isenabled()
+    gc.unfreeze()
     gc.enable()
     yield
+    gc.freeze()
     if not enabled:
         gc.disable()
 

@@ -845,7 +845,7 @@ def npy(descr: str = "'<f4'", shape: str = "(1, 2)", data: bytes = bytes(8)) -> 
 
 
 def packed(path: Path, members: list[tuple[str, bytes]], method: int = zipfile.ZIP_STORED) -> Path:
-    with zipfile.ZipFile(path, "w", method) as archive, warnings.catch_warnings():
+    with zipfile.ZipFile(path, "w", method, compresslevel=1) as archive, warnings.catch_warnings():
         warnings.filterwarnings("ignore", "Duplicate name")
         for name, data in members:
             archive.writestr(name, data)
@@ -916,7 +916,7 @@ def test_zip_bombs_do_not_go_off(echo, tmp_path):
     size = 300_000_000
     bomb = npy(shape=f"({size // 8}, 2)", data=bytes(size))
     path = packed(tmp_path / "x.npz", [(f"x{n}.npy", bomb) for n in range(3)], zipfile.ZIP_DEFLATED)
-    assert path.stat().st_size < 2_000_000
+    assert path.stat().st_size < 5_000_000
     output = bounded(
         "execute", echo, "--inputs", path, "--max-memory", "500MB", status=1, memory=GIB // 2, seconds=5
     ).output

@@ -916,6 +916,7 @@ def test_detections_c4_class_preds(name):
         ("DetectionOutput-8", True, 12, 6, 4, ("C4", "proposals")),
         ("DetectionOutput-8", True, 16, 6, 3, ("C3", "box_logits")),
         ("DetectionOutput-8", True, 12, 7, 3, ("C4", "class_preds")),
+        ("DetectionOutput-8", True, 16, 7, 3, ("C4", "class_preds")),  # no two agree
         ("DetectionOutput-8", False, 24, 6, 4, ("C4", "proposals")),
         ("DetectionOutput-8", False, 20, 6, 3, ("C3", "box_logits")),
     ],

@@ -92,6 +92,7 @@ def test_the_name_of_a_tensor_goes_before_that_of_a_layer(tmp_path):
     given = {"decoder_input_ids": np.float32([1, 2]), "input_ids": np.float32([10, 20])}
     assert executor.run(given)["logits"].tolist() == [21, 42]
     assert executor.run(given, outputs=["sum"])["sum"].tolist() == [11, 22]
+    assert executor.run(given, outputs=["logits"])["logits"].tolist() == [21, 42]
     with pytest.raises(irrun.InputError, match="`sums` is no input of the model; its inputs are `input_ids`, `dec"):
         executor.run(given | {"sums": np.float32([1, 2])})
 
