@@ -58,7 +58,7 @@ def _is_scalar(port: Port, tensor: Tensor) -> bool:
 def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
     """The output of a layer before but for which this one would break no rule: it is not as its port declares."""
     wrong = misdeclared(layer, inference)
-    if not wrong and layer.bodies:
+    if not wrong:
         arrived = misarrived(layer, inference)
         return arrived[0] if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None else None
     if not wrong or _outputs(op, layer, attrs, inference) is None:
@@ -125,14 +125,14 @@ def told_at_causes(
         errors = [each for each in found if any(each is error for error in betrayed)]
         said = _said_at(declared, [value.port])
         told_there = bool(said) and said[0].span in inference.rewired
-        said = said or _said_at(declared, value.layer.input_ports)  # from which it follows
+        if not said and not as_told(value.port, inference.tensor(value)):
+            said = _said_at(declared, value.layer.input_ports)  # from which it follows
         if not said and errors:
             arriving = [(reader, reader.input_ports[number]) for reader, number in value.consumers]
             said = _said_at(declared, [port for _, port in arriving])
-            inside = [reader.graph.owner for reader, _ in arriving if reader.graph.owner is not None]
-            if said and errors[0].layer in [owner.label for owner in inside]:  # of what its body gives
-                notes = (*errors[0].notes, *(Note(each.message, each.span) for each in said))
-                merged[id(errors[0])] = replace(errors[0], notes=notes)
+            readers = {each.label for reader, _ in arriving for each in (reader, reader.graph.owner) if each}
+            if errors[0].layer in readers:  # which says it best
+                merged[id(errors[0])] = _with_others(errors[0], [*errors[1:], *said])
                 told |= {id(each) for each in (*said, *errors[1:])}
                 continue
         if said and errors and id(said[0]) not in merged and not told_there:
@@ -141,6 +141,12 @@ def told_at_causes(
     for each in (*found, *declared):
         if id(each) not in told:
             yield merged.get(id(each), each)
+
+
+def _with_others(error: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
+    """An error with what else is wrong for the same reason."""
+    rest = [Note(f"layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
+    return replace(error, notes=(*error.notes, *rest))
 
 
 def _said_at(declared: Sequence[Diagnostic], ports: Sequence[Port]) -> list[Diagnostic]:

@@ -158,15 +158,18 @@ def _with_inferred(
         for each in compare_declared(inference, sizes=sizes)
         if each.layer not in exchanged or each.code not in ("W931", "W932")
     ]
-    inferred = [*told_at_causes([*inference.diagnostics, *bodies], declared, inference)]
+    variables = [*check_variables(inference)]
+    inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
     # what is no known op is no end, for that reason
     strange = {each.layer for each in inference.diagnostics if each.code.startswith(("E3", "E505"))}
-    problems = [each for each in problems if each.code != "W904" or each.layer not in dead | strange]
-    whole = chain(check_variables(inference), check_order(inference))
+    unread = {note.span for each in variables for note in each.notes if each.code == "E219"}  # as is told there
+    problems = [
+        each for each in problems if each.code != "W904" or not (each.layer in dead | strange or each.span in unread)
+    ]
     later: Iterable[Diagnostic] = chain(
         against_ports(inferred, inference) if sizes else inferred,
-        whole,
+        check_order(inference),
         mixed_types(inference),
         search_weights(model, searched),
     )

@@ -206,6 +206,9 @@ BRANCH: list[tuple[str, str | None, str, str]] = [
 VARIABLES: list[tuple[str, str | None, str, str]] = [
     ("an Assign that is a Clamp", "keep", '^type="Assign"', 'type="Clamp"'),
     ("a ReadValue that is an Equal", "kept", '^type="ReadValue"', 'type="Equal"'),
+    ("a Parameter of another type", "x", '^element_type="f32"', 'element_type="f16"'),
+    ("a Parameter of another shape", "x", '^shape="2,3"', 'shape="3"'),
+    ("a ReadValue that nobody reads", "keep_last", '^<edge from-layer="4" from-port="0" to-layer="5" to-port="0"/>', '<edge from-layer="3" from-port="2" to-layer="5" to-port="0"/>'),
     ("a ReadValue that is a Const", "last", '^type="ReadValue"', 'type="Const"'),
 ]  # fmt: skip
 
