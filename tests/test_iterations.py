@@ -163,7 +163,9 @@ def test_a_value_that_is_handed_on_in_another_shape_than_it_began_with(outside, 
     dims = "".join(f"<dim>{size}</dim>" for size in outside.split(","))
     declared = f'<output><port id="0" precision="FP32">{dims}</port>'
     before, _, after = TEXT.partition(given)
-    text = before + other + after.replace(port, declared, 1)
+    read = TEXT[TEXT.index('<port id="1"') :].partition("</port>")[0]
+    reads = f'<port id="1" precision="FP32">{dims}'
+    text = before + other + after.replace(port, declared, 1).replace(read, reads, 1)
     said_of_edges = [(found, place) for found, place, what in said(text) if "the first iteration gets" in what]
     assert said_of_edges == ([] if code is None else [(code, "<edge")])
     told = [found.code for found in irrun.validate(TEXT.replace(given, other, 1).encode()).errors]

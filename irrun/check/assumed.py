@@ -9,7 +9,7 @@ from typing import Any
 from irrun.check.attributes import as_written
 from irrun.check.infer import Inference, InferredLayer
 from irrun.check.origins import fits
-from irrun.diagnostics import Diagnostic, Note, Span
+from irrun.diagnostics import Diagnostic, LayerName, Note, Span
 from irrun.interruption import hand_on
 from irrun.spec.attributes import BOOL, INT, INTS, Attr
 from irrun.spelling import listed
@@ -22,6 +22,12 @@ _FOLLOWING = ("W931", "W932")
 """What is told of an output that is not as declared."""
 
 _CAUSE = "E310"
+
+_REASONS = ("W901", "W902", "W930", "W946", "W949", "W951", "W952", "W953", "W954")
+"""What is told of a layer that may be why its outputs are not as declared."""
+
+_MOST_NOTED = 8
+"""Outputs that a diagnostic has a note for."""
 
 
 def against_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Diagnostic]:
@@ -46,6 +52,31 @@ def against_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Dia
         for each in said
         if not (each.code in _FOLLOWING and each.span in told) and not (each.code in _TAKEN and each.layer in causes)
     ]
+
+
+def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
+    """What is found, with outputs that are not as declared as notes of what may be why: a warning of the same layer, of
+    an attribute that nothing reads or of a rule that it breaks. It is an error where a reader cannot be computed."""
+    reasons: dict[LayerName | None, Diagnostic] = {}
+    following: dict[LayerName | None, list[Diagnostic]] = {}
+    for each in found:
+        if each.code in _REASONS and each.layer is not None:
+            reasons.setdefault(each.layer, each)
+        elif each.code in (*_FOLLOWING, _CAUSE):
+            following.setdefault(each.layer, []).append(each)
+    told: dict[int, Diagnostic | None] = {}
+    for layer, reason in reasons.items():
+        outputs = following.get(layer, [])
+        error = next((each for each in outputs if each.code == _CAUSE), None)
+        told |= {id(each): None for each in outputs}
+        notes = [Note(each.message, each.span) for each in outputs[:_MOST_NOTED] if each is not error]
+        told[id(reason)] = replace(reason, notes=(*reason.notes, *notes)) if error is None else None
+        if error is not None:
+            message, notes = f"{error.message}: {reason.message}", [*notes, *error.notes]
+            told[id(error)] = replace(error, message=message, span=reason.span, help=reason.help, notes=tuple(notes))
+    errors = {each.span for each in found if each.severity == "error"}  # which say what is wrong with the port
+    said = (told.get(id(each), each) for each in found if not (each.code in _FOLLOWING and each.span in errors))
+    return [each for each in said if each is not None]
 
 
 def _with_reason(cause: Diagnostic, taken: Diagnostic) -> Diagnostic:

@@ -27,7 +27,11 @@ FOREIGN = {"PrimitivesPriority", "alt_width", "originalLayersNames"}
 """Left on `<data>` by old tools for the benefit of plugins; they mean nothing to an op."""
 
 _FOREIGN = 3
-"""Attributes of a layer, none of which its op has, that tell that it may be of another type."""
+"""Attributes of a layer, none of which its op has, that tell that it may be of another type; one will do where the
+number of its inputs is not right either."""
+
+_SEVERAL = 2
+"""So many tell it where another op has them besides those that this op has."""
 
 _NAMED = 4
 """Types and attributes that such a message names."""
@@ -106,7 +110,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     if foreign is not None and not missing:
         problems.append(foreign)
     if not readable:
-        return Attributes(None, problems)
+        return Attributes(None, [*with_warnings(problems)])
     if not problems:
         if not op.has_shape_attr:  # each unknown size is one of its own
             if len(_CACHE) >= _CACHE_SIZE:
@@ -200,11 +204,16 @@ def _strange(op: Op, layer: Layer) -> list[str]:
 def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic | None:
     """The warning of a layer of which the op knows not one of several attributes: it may have had another type."""
     names = [*unknown]
-    if len(names) < _FOREIGN or any(unknown.values()) or op.attr_names & layer.attributes.keys():
+    count = len(layer.inputs)
+    fits = count >= op.least_inputs and (op.variadic or count <= len(op.inputs))
+    known = op.attr_names & layer.attributes.keys()
+    if len(names) < (_SEVERAL if known else _FOREIGN if fits else 1) or any(unknown.values()):
         return None
-    known = registry()
-    having = [each.type for each in known.ops.values() if each.attr_names.issuperset(names)]
-    types = [*dict.fromkeys(having)]
+    given = [*names, *known]
+    having = [each.type for each in registry().ops.values() if each.attr_names.issuperset(given)]
+    types = [*dict.fromkeys("Const" if type == "Constant" else type for type in having)]
+    if op.type in types or (known and not types):  # of another version, as is said of each
+        return None
     meant = f"{', '.join(types[:_NAMED])} {'has' if len(types) == 1 else 'have'} them all; " if types else ""
     first = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")
     message = f"{op.name} has none of the attributes {first} of this layer; they are ignored"
@@ -214,6 +223,18 @@ def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic
 
 def _with_note(found: Diagnostic, other: Diagnostic) -> Diagnostic:
     return replace(found, notes=(*found.notes, Note(f"{other.message}: {other.help}", other.span)))
+
+
+def with_warnings(problems: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
+    """What is wrong with a layer, warnings as notes of its first error: whatever they are of may be the cause."""
+    first = next((found for found in problems if found.severity == "error"), None)
+    warnings = [found for found in problems if first is not None and found.severity == "warning"]
+    for found in problems:
+        if found is first:
+            notes = [Note(f"{each.message}: {each.help}", each.span) for each in warnings]
+            yield replace(found, notes=(*found.notes, *notes))
+        elif found not in warnings:
+            yield found
 
 
 def _unknown(op: Op, layer: Layer, strange: Sequence[str], missing: Sequence[str]) -> dict[str, str | None]:

@@ -93,14 +93,15 @@ CODES: dict[str, Code] = {
     ),
     "E111": Code(
         "no <layers>",
-        "A model, or a body, keeps its layers in <layers>. Without it OpenVINO loads a model of no layers, which "
-        "fails only much later or does nothing. Check the spelling and the nesting.",
+        "A model, or a body, keeps its layers in <layers>. Without any in it OpenVINO loads a model of no layers, "
+        "which fails only much later or does nothing. Check the spelling and the nesting.",
         ('<net version="11"><layer .../></net>', '<net version="11"><layers><layer .../></layers><edges/></net>'),
     ),
     "E112": Code(
         "no <edges>",
         "Connections between layers stand in <edges>, apart from the layers. There are layers with input ports "
-        "here, but no <edges>, so none has an input. Bodies of Loop, TensorIterator and If need their own.",
+        "here, but no <edges>, or none in it, so none has an input. Bodies of Loop, TensorIterator and If need their "
+        "own.",
         ("<net><layers>...</layers></net>", "<net><layers>...</layers><edges><edge .../></edges></net>"),
     ),
     "E201": Code(

@@ -7,20 +7,20 @@ gives one diagnostic and the rest of the model is still checked.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cache, partial
 from typing import Any
 
 from irrun.check.ahead import Spent, computed_ahead, invented
 from irrun.check.answers import Answers
-from irrun.check.attributes import read_attributes
+from irrun.check.attributes import read_attributes, with_warnings
 from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.doubts import doubtful_source
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
-from irrun.check.origins import cause_of
+from irrun.check.origins import as_told, cause_of, fits
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
@@ -137,6 +137,10 @@ class Inference:
             alike = self.counts[diagnostic.code] > MAX_ALIKE
             self.diagnostics.append(_one_more(diagnostic.code) if alike else diagnostic)
 
+    def report_all(self, diagnostics: Iterable[Diagnostic]) -> None:
+        for diagnostic in diagnostics:
+            self.report(diagnostic)
+
 
 @cache
 def _one_more(code: str) -> Diagnostic:
@@ -187,15 +191,17 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     op = _op_of(layer, inference)
     if op is None or (layer.type == "Const" and inference.weights.misread(layer)):
         return None
+    if layer.type == "Constant" or (layer.type == "Result" and layer.broken):  # of which it is told
+        return None
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
         return constant
     attrs, problems, suspect = read_attributes(op, layer)
     missing = layer.type == "Const" and inference.weights.checked(layer) is None  # which its numbers were told for
-    for problem in problems:
-        if (problem is not suspect or layer.broken) and not (missing and problem.code == "E307"):
-            inference.report(problem)
+    problems = [each for each in problems if not (missing and each.code == "E307")]
     if attrs is None or layer.broken:
+        inference.report_all(problems)
         return None
+    others = [each for each in problems if each is not suspect]
     if op.folded is not None and len(layer.inputs) == len(op.inputs):  # of others the rule says so
         op = op.folded.op if op.folded.when([source_of(value, inference) for value in layer.inputs]) else op
     inputs = [inference.tensor(value) for value in layer.inputs]
@@ -205,19 +211,24 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
         if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
+            inference.report_all(others)
             return None
         found = violated(violation, op, layer, inputs, suspect)
-        return _refused(found, op, layer, inputs, attrs, inference)
+        taken = next((each for each in others if each.code == "W950"), None)
+        if taken is not None and found.code != "E302" and found.code not in inference.ignore:
+            others.remove(taken)
+            found = _with_taken(found, taken)
+        found, *infos = with_warnings([found, *others])
+        inference.report_all(infos)
+        return _refused(found, violation, op, layer, inputs, attrs, inference)
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         hand_on(error)
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
         help = "that is a mistake in the op's module, not in the model"
-        inference.report(Diagnostic("E309", message, layer.span, layer.label, help))
+        inference.report_all([*others, Diagnostic("E309", message, layer.span, layer.label, help)])
         return None
-    beyond = len(inferred.outputs) < len(layer.outputs)
-    if suspect is not None and not (beyond and suspect.span == attribute_span(layer.element, "type")):
-        inference.report(suspect)
-        suspect = None
+    beyond = inferred.counted and len(inferred.outputs) < len(layer.outputs)
+    inference.report_all([] if beyond else problems)
     for each in inferred.tolerated:
         if not _of_missing(each.violation, op, layer):
             found = _tolerated(each, op, layer, inputs)
@@ -232,7 +243,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             inference.report(found)
     if bodies and layer.graph.owner is None:
         _told_outside(inference.diagnostics[said:], op, layer, attrs, inference)
-    _count_outputs(layer, op, inferred, inference, suspect)
+    _count_outputs(layer, op, inferred, inference, problems)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
@@ -256,6 +267,7 @@ def _op_of(layer: Layer, inference: Inference) -> Op | None:
 
 def _refused(
     found: Diagnostic,
+    violation: Violation,
     op: Op,
     layer: Layer,
     inputs: Sequence[Tensor | None],
@@ -267,12 +279,14 @@ def _refused(
         source = doubtful_source(layer, inference.weights)
         cause = None if source is not None else cause_of(op, layer, attrs, inference)
         if source is None and cause is not None and cause.layer.type == "Const":
-            source = cause.layer
+            source = None if as_told(cause.port, inference.tensor(cause)) else cause.layer
         if source is not None and not inference.unbuilt.holds(layer):
             inference.refuted.setdefault(source, found)
             return None
         inference.report(found)
-        if cause is not None and layer.graph.owner is None:
+        if cause is None and layer.bodies:
+            cause = _end_at_fault(violation, layer, inference)
+        if cause is not None:
             inference.betrayed.setdefault(cause, []).append(found)
         return None
     if not can_go_on(op, layer) or is_about_data(op, inputs, attrs):
@@ -283,16 +297,18 @@ def _refused(
     return InferredLayer(layer, unchecked(op, inference.ignore, outputs, known=True), attrs, {}, outputs, False)
 
 
-def _count_outputs(layer: Layer, op: Op, inferred: Inferred, inference: Inference, suspect: Diagnostic | None) -> None:
-    """Report a layer that declares more or fewer outputs than it has; a `suspect` type may be why it has more."""
+def _count_outputs(
+    layer: Layer, op: Op, inferred: Inferred, inference: Inference, problems: Sequence[Diagnostic]
+) -> None:
+    """Report a layer that declares more or fewer outputs than it has; `problems` of its attributes, or a type that may
+    not be meant, may be why it has more."""
     if not inferred.counted:
         inferred.outputs.extend([_UNKNOWN] * (len(layer.outputs) - len(inferred.outputs)))
     if len(inferred.outputs) < len(layer.outputs):
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         help = f"delete the last ports, or is another type meant? see {source_page(op)}"
-        notes = () if suspect is None else (Note(f"{suspect.message}: {suspect.help}", suspect.span),)
         span = layer.outputs[-1].port.element.span
-        inference.report(Diagnostic("E302", message, span, layer.label, help, notes))
+        inference.report_all(with_warnings([Diagnostic("E302", message, span, layer.label, help), *problems]))
     elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
         inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
 
@@ -365,12 +381,39 @@ def violated(
     )
 
 
+def _with_taken(found: Diagnostic, taken: Diagnostic) -> Diagnostic:
+    """The diagnostic of a rule that is broken with the values that OpenVINO takes for missing attributes."""
+    note = Note(found.message, found.span)
+    message = f"{taken.message}, with which the layer cannot be computed: {found.message}"
+    return replace(found, code="E306", message=message, span=taken.span, help=taken.help, notes=(note, *found.notes))
+
+
 def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:
     """The element of an entry of a port map, or of a back edge."""
     if isinstance(place, int):
         return layer.bodies["body"].back_edges[place].element
     element: Element = place.origin.element
     return element
+
+
+def _end_at_fault(violation: Violation, layer: Layer, inference: Inference) -> Value | None:
+    """What a body gets or gives at the entry of a port map, or at the back edge, that a violation is about, or else
+    gives anywhere, if it is not as ports declare."""
+    place = violation.place[0] if violation.place is not None else None
+    if place is None:
+        ends = [result for body in layer.bodies.values() for result in body.graph.results]
+    else:
+        ends = [layer.bodies["body"].back_edges[place].result if isinstance(place, int) else place.origin.internal]
+    for end in ends:
+        values = end.outputs if end.type == "Parameter" else end.inputs
+        value = values[0] if len(values) == 1 else None
+        if value is None:
+            continue
+        known = _declared(end, inference) if end.type == "Parameter" else inference.tensor(value)
+        ports = [value.port] if end.type == "Parameter" else [value.port, end.input_ports[0]]
+        if not all(fits(port, known) for port in ports):
+            return value
+    return None
 
 
 def _of_missing(violation: Violation, op: Op, layer: Layer) -> bool:

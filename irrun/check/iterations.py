@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
-from irrun.check.origins import contradicts, misdeclared
+from irrun.check.origins import contradicts, misarrived, misdeclared
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value, leading_to
@@ -75,7 +75,7 @@ def _mistaken(
                 yield _of_slices(*slices, message, graph.owner)
             continue
         if failure or _source(layer) not in misdeclared(graph.owner, inference):  # which is reported
-            yield _of_source(_at_parameter(layer, message, failure), layer, inference)
+            yield from _of_source(_at_parameter(layer, message, failure), layer, inference)
         if failure:
             return
 
@@ -90,13 +90,20 @@ def _source(parameter: Layer) -> Value | None:
     return None
 
 
-def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Diagnostic:
-    """What is wrong with what a Parameter gets; noted, if it is an error, where that is not as its port declares."""
-    source, owner = _source(parameter), parameter.graph.owner
-    outside = owner is not None and owner.graph.owner is None and source in misdeclared(owner, inference)
-    if source is not None and outside and found.severity == "error":
-        inference.betrayed.setdefault(source, []).append(found)
-    return found
+def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Iterator[Diagnostic]:
+    """What is wrong with what a Parameter gets; where something that the owner reads is not as ports declare, of which
+    it is told, an error is noted there, and a warning says no more."""
+    owner = parameter.graph.owner
+    if owner is None or owner.graph.owner is not None:
+        yield found
+        return
+    wrong = [*misdeclared(owner, inference), *misarrived(owner, inference)]
+    source = _source(parameter)
+    cause = source if source in wrong else next(iter(wrong), None)
+    if cause is not None and found.severity == "error":
+        inference.betrayed.setdefault(cause, []).append(found)
+    if cause is None or found.severity == "error":
+        yield found
 
 
 def _exchanged(layer: Layer, parameters: dict[Layer, tuple[Tensor, Tensor]]) -> Layer | None:
@@ -151,7 +158,7 @@ def _failing_slices(
         message = f"{_gets(declared, given)}: {found.message}"
         fails = Note(f"with that, layer {failure.layer} fails: {failure.message}", failure.span)
         error = _at_entry("E304", message, entry, found.attribute, owner, found.help)
-        yield _of_source(replace(error, notes=(fails, *failure.notes)), parameter, inference)
+        yield from _of_source(replace(error, notes=(fails, *failure.notes)), parameter, inference)
 
 
 def _misfitting(
@@ -386,7 +393,8 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             if not incompatible(declared, then.shape):
                 continue
             code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
-        yield _of_source(Diagnostic(code, message, edge.element.span, layer.label, help), edge.parameter, inference)
+        found = Diagnostic(code, message, edge.element.span, layer.label, help)
+        yield from _of_source(found, edge.parameter, inference)
 
 
 def _rounds(node: InferredLayer, inference: Inference) -> Size | None:

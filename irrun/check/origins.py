@@ -45,7 +45,7 @@ def fits(port: Port, tensor: Tensor) -> bool:
     return typed and not (port.dims and contradicts(port.dims, tensor))
 
 
-def _as_told(port: Port, tensor: Tensor) -> bool:
+def as_told(port: Port, tensor: Tensor) -> bool:
     """Whether a tensor may be as a port declares that, in a file whose ports say sizes, has none only for a scalar."""
     return fits(port, tensor) and not _is_scalar(port, tensor)
 
@@ -58,6 +58,9 @@ def _is_scalar(port: Port, tensor: Tensor) -> bool:
 def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
     """The output of a layer before but for which this one would break no rule: it is not as its port declares."""
     wrong = misdeclared(layer, inference)
+    if not wrong:
+        arrived = misarrived(layer, inference)
+        return arrived[0] if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None else None
     if not wrong or _outputs(op, layer, attrs, inference) is None:
         return None
     value = wrong[0]
@@ -65,7 +68,7 @@ def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
         node = inference.nodes[value.layer]
         before = misdeclared(node.layer, inference)
         outputs = _outputs(node.op, node.layer, node.attrs, inference) if before and not node.layer.bodies else None
-        if outputs is None or value.index >= len(outputs) or not _as_told(value.port, outputs[value.index]):
+        if outputs is None or value.index >= len(outputs) or not as_told(value.port, outputs[value.index]):
             return value
         value = before[0]
     return None
@@ -76,15 +79,28 @@ def misdeclared(layer: Layer, inference: Inference) -> list[Value]:
     return [
         value
         for value in layer.inputs
-        if value is not None and value.layer in inference.nodes and not _as_told(value.port, inference.tensor(value))
+        if value is not None and value.layer in inference.nodes and not as_told(value.port, inference.tensor(value))
     ]
 
 
-def _outputs(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Sequence[Tensor] | None:
-    """What a layer would give if all that it reads were as declared; None where it would still break a rule."""
+def misarrived(layer: Layer, inference: Inference) -> list[Value]:
+    """What a layer reads that is not as its own ports declare."""
+    pairs = zip(layer.inputs, layer.input_ports, strict=False)
+    return [value for value, port in pairs if value is not None and not fits(port, inference.tensor(value))]
+
+
+def _outputs(
+    op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference, *, arriving: bool = False
+) -> Sequence[Tensor] | None:
+    """What a layer would give if all that it reads were as declared, where it arrives if `arriving`; None where it
+    would still break a rule."""
     inputs = []
-    for value in layer.inputs:
+    for number, value in enumerate(layer.inputs):
         known = inference.tensor(value)
+        if arriving and value is not None:
+            port = layer.input_ports[number]
+            inputs.append(known if fits(port, known) else as_declared(known, port))
+            continue
         if value is not None and _is_scalar(value.port, known):
             known = Tensor(known.type, ())
         inputs.append(known if value is None or fits(value.port, known) else as_declared(known, value.port))
@@ -106,20 +122,44 @@ def told_at_causes(
     merged: dict[int, Diagnostic] = {}
     told: set[int] = set()
     for value, betrayed in inference.betrayed.items():
-        said = [each for each in declared if each.code in _DECLARED and each.span == value.port.element.span]
         errors = [each for each in found if any(each is error for error in betrayed)]
-        if said and errors and id(said[0]) not in merged and said[0].span not in inference.rewired:
-            merged[id(said[0])] = _as_error(said[0], errors)
+        said = _said_at(declared, [value.port])
+        told_there = bool(said) and said[0].span in inference.rewired
+        if not said and not as_told(value.port, inference.tensor(value)):
+            said = _said_at(declared, value.layer.input_ports)  # from which it follows
+        if not said and errors:
+            arriving = [(reader, reader.input_ports[number]) for reader, number in value.consumers]
+            said = _said_at(declared, [port for _, port in arriving])
+            readers = {each.label for reader, _ in arriving for each in (reader, reader.graph.owner) if each}
+            if errors[0].layer in readers:  # which says it best
+                merged[id(errors[0])] = _with_others(errors[0], [*errors[1:], *said])
+                told |= {id(each) for each in (*said, *errors[1:])}
+                continue
+        if said and errors and id(said[0]) not in merged and not told_there:
+            merged[id(said[0])] = _as_error(said[0], errors, inference)
             told |= {id(each) for each in (*said[1:], *errors)}
     for each in (*found, *declared):
         if id(each) not in told:
             yield merged.get(id(each), each)
 
 
-def _as_error(said: Diagnostic, errors: Sequence[Diagnostic]) -> Diagnostic:
+def _with_others(error: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
+    """An error with what else is wrong for the same reason."""
+    rest = [Note(f"layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
+    return replace(error, notes=(*error.notes, *rest))
+
+
+def _said_at(declared: Sequence[Diagnostic], ports: Sequence[Port]) -> list[Diagnostic]:
+    """What is said of ports that are not as they declare."""
+    spans = {port.element.span for port in ports}
+    return [each for each in declared if each.code in _DECLARED and each.span in spans]
+
+
+def _as_error(said: Diagnostic, errors: Sequence[Diagnostic], inference: Inference) -> Diagnostic:
     error, *others = errors
     message = f"{said.message}, with which layer {error.layer} cannot be computed"
     rest = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
     notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes, *rest)
     help = "were it as declared, that layer could be computed: an attribute of this one, or what it reads, may be wrong"
+    help = said.help or help if said.span in inference.rewired else help
     return replace(said, code="E310", message=message, help=help, notes=notes)

@@ -17,7 +17,7 @@ MAX_LOOKED_AT = 1000
 _COMPARED = 8
 """Other inputs, of the same shapes, that one is compared with."""
 
-_OF_READERS = ("W931", "W932", "E303", "E304", "E305", "E401")
+_OF_READERS = ("W931", "W932", "E303", "E304", "E305", "E401", "E310")
 """What is said of a layer where an edge to it begins at another one than it should."""
 
 _EDGES = "OpenVINO goes by the edges"

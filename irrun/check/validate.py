@@ -8,7 +8,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
-from irrun.check.assumed import against_ports
+from irrun.check.assumed import against_ports, told_with_layers
 from irrun.check.declared import compare_declared
 from irrun.check.doubts import of_sound_inputs, refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
@@ -158,22 +158,32 @@ def _with_inferred(
         for each in compare_declared(inference, sizes=sizes)
         if each.layer not in exchanged or each.code not in ("W931", "W932")
     ]
-    inferred = [*told_at_causes([*inference.diagnostics, *bodies], declared, inference)]
+    variables = [*check_variables(inference)]
+    inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
     # what is no known op is no end, for that reason
-    strange = {each.layer for each in inference.diagnostics if each.code in ("E301", "E302")}
-    problems = [each for each in problems if each.code != "W904" or each.layer not in dead | strange]
-    whole = chain(check_variables(inference), check_order(inference))
+    strange = {each.layer for each in inference.diagnostics if each.code.startswith(("E3", "E505"))}
+    unread = {note.span for each in variables for note in each.notes if each.code == "E219"}  # as is told there
+    problems = [
+        each for each in problems if each.code != "W904" or not (each.layer in dead | strange or each.span in unread)
+    ]
     later: Iterable[Diagnostic] = chain(
         against_ports(inferred, inference) if sizes else inferred,
-        whole,
+        check_order(inference),
         mixed_types(inference),
         search_weights(model, searched),
     )
+    later = told_with_layers([*later])
     if model.weights.doubtful:
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
-    problems += limited(found for found in later if found.code != "W946" or found.layer not in portless)
+    unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
+    problems += limited(
+        found
+        for found in later
+        if not (found.code == "W946" and found.layer in portless)
+        and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
+    )
     explained = any(each.severity == "error" or each.code == "W904" for each in problems)
     if not explained and not model.edited:  # the bytes of what was taken out stay until the model is written
         problems += check_whole(model, searched)

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 
 from irrun.check.infer import Inference, InferredLayer
+from irrun.check.origins import cause_of
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, leading_to
 from irrun.ir.structure import lacks_layers
@@ -115,7 +116,11 @@ def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: In
     message = f"what is stored is {_text(given)}, but variable `{name}` is {_text(declared)}"
     help = "a variable keeps its type and its shape, of which `variable_shape` may leave sizes open"
     code = "E303" if "dynamic" not in (given.type, declared.type) and given.type != declared.type else "E304"
-    yield Diagnostic(code, message, node.layer.input_ports[0].element.span, node.layer.label, help, notes)
+    found = Diagnostic(code, message, node.layer.input_ports[0].element.span, node.layer.label, help, notes)
+    cause = cause_of(node.op, node.layer, node.attrs, inference)
+    if cause is not None:
+        inference.betrayed.setdefault(cause, []).append(found)
+    yield found
 
 
 def _text(tensor: Tensor) -> str:

@@ -72,6 +72,29 @@ def _is_entry(element: Element, tag: str) -> bool:
     return element.attributes.keys() >= needed
 
 
+def take_ends(graph: Graph, findings: Findings) -> None:
+    """Take layers of a body for the Parameters and Results that its port map names them as, if they have the form of
+    such and another type, which is reported: else all that builds on these would be."""
+    owner = graph.owner
+    port_map = None if owner is None else owner.element.find(MAP_OF[graph.element.tag])
+    entries = [entry for entry in (port_map.children if port_map else ()) if entry.tag in _ENDS]
+    meant = {entry.attributes.get("internal_layer_id"): _ENDS[entry.tag] for entry in entries}
+    for layer in graph.layers:
+        type = meant.get(str(layer.id), layer.type)
+        if type == layer.type or not _has_form(layer, type) or not registry().versions(layer.type):
+            continue
+        message = f"the type is `{layer.type}`, but the port map names the layer as a {type}, of which it has the form"
+        help = f"write `{type}`, or let the entry of the port map name another layer"
+        findings.add("E213", message, layer.element, "type", layer=layer, help=help)
+        layer.type = type
+
+
+def _has_form(layer: Layer, type: str) -> bool:
+    """Whether a layer has the ports and the attributes of a Parameter or a Result, whatever its own type is."""
+    counts, names = ((0, 1), {"element_type", "shape"}) if type == "Parameter" else ((1, 0), set())
+    return (len(layer.input_ports), len(layer.outputs)) == counts and layer.attributes.keys() == names
+
+
 def is_body(tag: str, layer: Layer) -> bool:
     """Whether an element with this tag is a body of the layer; of a type that is not known any may be."""
     needed = NEEDED_BODIES.get(layer.type.lower())

@@ -63,24 +63,28 @@ def connect(graph: Graph, findings: Findings) -> None:
     """Fill the inputs of the layers and the consumers of their values."""
     index = _index(graph, findings)
     lists = joined(graph, "edges", findings)
-    if not lists:
-        if any(layer.input_ports for layer in graph.layers):
-            help = "without edges no layer has inputs"
+    if not any(listed.children for listed in lists):
+        ports = sum(len(layer.input_ports) for layer in graph.layers)
+        help = "without edges no layer has inputs"
+        if not lists and ports:
             message = f"<{graph.element.tag}> has no <edges>"
             findings.add("E112", message, graph.element, graph=graph, layer=graph.owner, help=help)
-        return
-    ports: dict[tuple[Layer, bool], dict[int, int]] = {}
+        elif ports > 1:
+            findings.add("E112", "<edges> is empty", lists[0], graph=graph, layer=graph.owner, help=help)
+        if not lists or ports > 1:
+            return
+    known: dict[tuple[Layer, bool], dict[int, int]] = {}
     misplaced: list[Element] = []
     for edge in members(lists[0], "edge", findings, graph, graph.owner):
         if edge.tag != "edge":
             misplaced.append(edge)
         elif not _connect_plainly(edge, index):
-            _connect_edge(edge, graph, index, ports, findings)
+            _connect_edge(edge, graph, index, known, findings)
     for more in lists[1:]:
         misplaced += members(more, "edge", findings, graph, graph.owner)
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
-            _connect_edge(edge, graph, index, ports, findings, spare=True)
+            _connect_edge(edge, graph, index, known, findings, spare=True)
     _report_gaps(graph, index, findings)
     _report_missing_outputs(index, findings)
     _report_unconnected(graph, index, findings)
@@ -278,7 +282,7 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
         if edge is None
     }
     for number, stray in enumerate(index.strays):
-        _report_stray(stray, bare if number < _MAX_PAIRED else {}, findings)
+        _report_stray(stray, bare if number < _MAX_PAIRED else {}, findings, alone=len(index.strays) == 1)
     left = [(port, layer) for port, layer in bare.items() if layer not in index.doubtful and layer not in astray]
     if len(left) <= index.lost:
         return
@@ -294,13 +298,13 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
         findings.add("E208", message, port.element, layer=layer, help=help)
 
 
-def _report_stray(stray: _Stray, bare: dict[Port, Layer], findings: Findings) -> None:
+def _report_stray(stray: _Stray, bare: dict[Port, Layer], findings: Findings, *, alone: bool) -> None:
     """Report an edge into a wrong port, of two into one that which is the likelier to be meant for another input.
 
     That input is `bare` no longer. Nothing is said of what the layer gives: nobody knows what it reads.
     """
     reader, edge, other = stray.reader, stray.edge, stray.first
-    port, moved = _left_by(stray, bare)
+    port, moved = _left_by(stray, bare, alone=alone)
     if moved:
         edge, other = other or edge, edge
     notes = [Note("the other one" if moved else "the first one", other.span)] if other is not None else []
@@ -322,22 +326,25 @@ def _report_stray(stray: _Stray, bare: dict[Port, Layer], findings: Findings) ->
         reader.broken = True
 
 
-def _left_by(stray: _Stray, bare: dict[Port, Layer]) -> tuple[Port | None, bool]:
+def _left_by(stray: _Stray, bare: dict[Port, Layer], *, alone: bool) -> tuple[Port | None, bool]:
     """The input that one wrong number leaves without an edge, and whether it is that of the first edge, not the second.
 
-    It is another port of the layer, or the port of that number of another one; what is declared of it tells which.
+    It is another port of the layer, or the port of that number of another one; what is declared of it tells which. Of
+    an edge that is `alone` in this it is the only one that there is.
     """
     reader = stray.reader
     own = [port for port in reader.input_ports if port in bare]
     others = [port for port, layer in bare.items() if port.id == stray.port and layer is not reader]
     taken = reader.input_ports[stray.number] if stray.number is not None else None
     first = reader.inputs[stray.number] if stray.number is not None else None
-    for port in (*own, *others):
+    last = list(bare) if alone and len(bare) == 1 else []
+    for port in (*own, *others, *last):
         if _carries(stray.value, port):
             return port, False
         if taken is not None and _carries(first, port) and _carries(stray.value, taken):
             return port, True
-    return (own[0] if own else None), False
+    left = own or last
+    return (left[0] if left else None), False
 
 
 def _carries(value: Value | None, port: Port) -> bool:

@@ -20,7 +20,7 @@ from irrun.ir.unread import (
 )
 from irrun.ir.xml import Deferred, Element
 from irrun.spec.dtypes import ELEMENT_TYPES, PRECISIONS
-from irrun.spelling import advice, close_matches
+from irrun.spelling import advice, close_matches, misspelt
 
 BODY_TAGS = ("body", "then_body", "else_body")
 MAP_TAGS = ("port_map", "then_port_map", "else_port_map", "back_edges")
@@ -52,6 +52,13 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
         help = "OpenVINO reads this as a model of no layers"
         message = f"<{graph.element.tag}> has no <layers>"
         findings.add("E111", message, graph.element, graph=graph, layer=graph.owner, help=help)
+        graph.unsure = True
+        return False
+    if not any(listed.children for listed in layers) and any(
+        listed.children for listed in graph.element.findall("edges")
+    ):
+        help = "the edges name layers that are not there: was the list cut off?"
+        findings.add("E111", "<layers> is empty", layers[0], graph=graph, layer=graph.owner, help=help)
         graph.unsure = True
         return False
     report_children(graph, findings)
@@ -190,10 +197,17 @@ def _children(layer: Layer, findings: Findings) -> None:
 def _mend(child: Element, layer: Layer, findings: Findings) -> bool:
     """Report a misspelt or second child of a layer whose content is lost, and read it as what it is meant for.
 
-    One of another tag gets the right one; True where it is read by now: the ports of a second <input> or <output>.
+    One of another tag gets the right one; True where it is read by now: the ports of a second <input> or <output>, and
+    a second part of a body where the first one is empty.
     """
     listed = child.find("port") is not None
-    first = layer.element.find(child.tag) if child.tag in ("input", "output") else None
+    first = layer.element.find(child.tag)
+    if first is not None and child.tag in parts_of_bodies(layer.type) and child.children and not first.children:
+        help = "move what it holds into the first one; OpenVINO goes on without it"
+        findings.add("E220", f"a second <{child.tag}> is not read", child, layer=layer, help=help)
+        first.children = child.children
+        return True
+    first = first if child.tag in ("input", "output") else None
     if first is not None and {port.attributes.get("id") for port in child.children} - {
         port.attributes.get("id") for port in first.children
     }:
@@ -248,8 +262,10 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
     for position, child in enumerate(members(element, "port", findings, layer.graph, layer), start):
         given = child.attributes
         known = PORT_ATTRIBUTES if output else INPUT_ATTRIBUTES
+        meant = misspelt(("precision",), given, known) if output and "precision" not in given else None
+        typo = None if meant is None else meant[1]
         if not given.keys() <= known and "id" in given:
-            report_attributes(child, known, findings, layer.graph, layer)
+            report_attributes(child, known if typo is None else {*known, typo}, findings, layer.graph, layer)
         if child.tag != "port":
             child.dims = [*child.findall("dim")]
         elif child.children:
@@ -268,7 +284,7 @@ def _ports(element: Element, layer: Layer, findings: Findings, *, output: bool) 
         written = given.get("precision", "")
         precision = PRECISIONS.get(written.lower())
         if written not in _CANONICAL and (output or "precision" in given):
-            precision = _report_precision(child, precision, layer, findings, output=output)
+            precision = _report_precision(child, precision, layer, findings, typo, output=output)
         ports.append(Port(id, precision, _dims(child, layer, findings), tensor_names(given.get("names", "")), child))
     return ports
 
@@ -286,16 +302,18 @@ def _read_inside(port: Element, layer: Layer, findings: Findings) -> None:
 
 
 def _report_precision(
-    port: Element, known: str | None, layer: Layer, findings: Findings, *, output: bool
+    port: Element, known: str | None, layer: Layer, findings: Findings, typo: str | None, *, output: bool
 ) -> str | None:
-    """Report what is written in place of a precision; `known` is the element type that it stands for.
+    """Report what is written in place of a precision; `known` is the element type that it stands for, and `typo` the
+    attribute that is there in place of `precision`.
 
     What comes back is what the port declares with it: nothing where that is an error.
     """
     help = "`FP32`, `FP16`, `I64`, `I32`, `BOOL`, `STRING` and the like; `UNSPECIFIED` where it is not known"
     text = port.attributes.get("precision")
     if text is None:
-        findings.add("E210", "an output port needs a `precision`", port, layer=layer, help=help)
+        help = help if typo is None else f"`{typo}` is not read: {advice(typo, 'precision')}"
+        findings.add("E210", "an output port needs a `precision`", port, typo, layer=layer, help=help)
     elif text in _TOLERATED or (known is not None and not output):
         help = "OpenVINO reads it" if text in _TOLERATED else "OpenVINO refuses it on output ports"
         right = ELEMENT_TYPES[known].precision if known is not None else "UNSPECIFIED"

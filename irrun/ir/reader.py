@@ -10,7 +10,7 @@ from pathlib import Path
 
 from irrun.diagnostics import Diagnostic, IRError, limited
 from irrun.files import open_regular, read_most
-from irrun.ir.bodies import check_bodies, check_fed, is_body, maps_exchanged, read_maps
+from irrun.ir.bodies import check_bodies, check_fed, is_body, maps_exchanged, read_maps, take_ends
 from irrun.ir.collector import collector_paused
 from irrun.ir.constants import check_constants
 from irrun.ir.edges import connect
@@ -22,6 +22,7 @@ from irrun.ir.runtime import check_layouts_of_results
 from irrun.ir.sources import Source, is_memory, opened
 from irrun.ir.structure import check_structure
 from irrun.ir.unread import report_texts
+from irrun.ir.variables import check_pairs
 from irrun.ir.weights import Content, Weights
 from irrun.ir.xml import Element, parse
 from irrun.spelling import blank_help
@@ -107,6 +108,7 @@ def check_form(model: Model) -> list[Diagnostic]:
                 check_fed(body, findings)
                 pending.append(body.graph)
         check_structure(graph, findings, connected=True)
+    check_pairs(model.graph, findings)
     check_constants(_constants(model.graph), model.weights, findings)
     return limited(findings.diagnostics)
 
@@ -247,6 +249,7 @@ def _graphs(root: Element, findings: Findings) -> Graph:
                 layer.broken |= findings.errors_since(before) or any(
                     body.graph.unsure for body in layer.bodies.values()
                 )
+    check_pairs(main, findings)
     return main
 
 
@@ -254,6 +257,8 @@ def _graph(element: Element, owner: Layer | None, findings: Findings) -> Graph:
     graph = Graph(element, owner, rt_info=element.find("rt_info"))
     before = len(findings.diagnostics)
     if read_layers(graph, findings):
+        if owner is not None:
+            take_ends(graph, findings)
         connect(graph, findings)
         check_structure(graph, findings, connected=not findings.errors_since(before))
     return graph

@@ -9,7 +9,6 @@ from irrun.ir.findings import Findings, whole_number
 from irrun.ir.graph import Graph, Layer, Value, leading_to
 from irrun.ir.layers import tensor_names
 from irrun.spec.registry import registry
-from irrun.spelling import close_matches
 
 MAX_CYCLES = 100
 """Cycles of a graph that are reported; the search for the next one may go through all of it."""
@@ -70,9 +69,10 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
     cyclic = not _in_order(graph) and _report_cycles(graph, findings)
     graph.unsure |= cyclic
     _warn_of_names(graph, findings)
-    _check_variables(graph, findings)
     if not graph.sinks and _may_have_a_sink(graph, connected):  # which is reported
         return
+    if not graph.sinks:
+        _take_for_results(graph, findings)
     if not graph.sinks and (graph.layers or graph.element.find("layers") is not None):
         what = f"the {graph.element.tag}" if graph.owner else "the model"
         help = (
@@ -81,6 +81,16 @@ def check_structure(graph: Graph, findings: Findings, *, connected: bool) -> Non
         findings.add("E212", f"{what} has no Result", graph.element, graph=graph, help=help)
     elif connected and not cyclic:
         _warn_of_unreachable(graph, findings)
+
+
+def _take_for_results(graph: Graph, findings: Findings) -> None:
+    """Take layers that have the form of a Result for that, in a graph that has none, which is reported there."""
+    for layer in graph.layers:
+        if len(layer.input_ports) == 1 and not layer.outputs and not layer.attributes:
+            message = f"the type is `{layer.type}`, but the layer ends the graph, which has no Result"
+            help = "write `Result`; OpenVINO loads a model without one, but it does nothing"
+            findings.add("E212", message, layer.element, "type", layer=layer, help=help)
+            layer.type = "Result"
 
 
 def _may_have_a_sink(graph: Graph, connected: bool) -> bool:
@@ -227,53 +237,6 @@ def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) ->
                     findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
 
 
-def _check_variables(graph: Graph, findings: Findings) -> None:
-    """Report variables that are stored but never read, or read but never stored, in the same graph."""
-    if any(layer.type in ("ReadValue", "Assign") and not layer.attributes.get("variable_id") for layer in graph.layers):
-        return  # which is reported, and may be the partner
-    read = _by_variable("ReadValue", graph)
-    stored = _by_variable("Assign", graph)
-    strange = [layer for layer in graph.layers if not registry().versions(layer.type)]
-    either = {layer.attributes.get("variable_id") for layer in strange}  # which may be the partner, and is reported
-    lost = stored.keys() != read.keys() and lacks_layers(graph)
-    for name, layers in stored.items():
-        for layer in layers[1:]:
-            if layer.id == layers[0].id:  # which is reported: it may be there twice
-                continue
-            notes = (Note(f"layer {layers[0]} stores it, too", layers[0].span),)
-            message = f"variable `{name}` is stored twice"
-            help = "store it once; which of the two counts depends on the order in which they happen to run"
-            _at_variable("W912", message, layer, findings, help, notes)
-        if name not in read and name not in either and not lost:
-            close = close_matches(name, read)
-            help = (
-                f"did you mean `{close[0]}`?" if close else "add a ReadValue of that variable_id, or delete the layer"
-            )
-            message = f"variable `{name}` is stored, but no ReadValue reads it"
-            _at_variable("E219", message, layers[0], findings, help)
-    twice = any(len(layers) > 1 for layers in stored.values())
-    if not stored.keys() - read.keys() - either and not twice:  # a misspelt one would be reported twice
-        alone = read.keys() - stored.keys() - either
-        for name in () if lost else alone:
-            help = "add an Assign of that variable_id; without one the layer always gives its initial value"
-            _at_variable("W911", f"variable `{name}` is read, but no Assign stores it", read[name][0], findings, help)
-
-
-def _by_variable(type: str, graph: Graph) -> dict[str, list[Layer]]:
-    found: dict[str, list[Layer]] = {}
-    for layer in graph.layers:
-        if layer.type == type:
-            found.setdefault(layer.attributes["variable_id"], []).append(layer)
-    return found
-
-
-def _at_variable(
-    code: str, message: str, layer: Layer, findings: Findings, help: str, notes: tuple[Note, ...] = ()
-) -> None:
-    assert layer.data  # that is where its variable_id is from
-    findings.add(code, message, layer.data, "variable_id", layer=layer, help=help, notes=notes)
-
-
 def _warn_of_output_names(graph: Graph, findings: Findings) -> None:
     """Report the names that two Results of the model have for different tensors."""
     first: dict[str, Layer] = {}
@@ -288,8 +251,20 @@ def _warn_of_output_names(graph: Graph, findings: Findings) -> None:
 
 
 def _report_outputs(layer: Layer, findings: Findings) -> None:
-    """Report the outputs of a Result; one that nobody reads has every file of the converters that wrote version 10."""
+    """Report the outputs of a Result; one that nobody reads has every file of the converters that wrote version 10.
+
+    One that has not one input is none, which is reported; nor is one that has attributes.
+    """
+    if len(layer.input_ports) != 1:
+        return
     read = [(reader, number) for value in layer.outputs for reader, number in value.consumers]
+    if read and layer.data and layer.data.attributes:
+        message = "a Result ends the graph, and has no attributes: this layer has, and others read what it gives"
+        help = "the type is wrong: write that of the op which has these attributes"
+        notes = tuple(Note(f"layer {reader} reads it", reader.span) for reader, _ in read[:_NAMED])
+        findings.add("E206", message, layer.element, "type", layer=layer, help=help, notes=notes)
+        layer.broken = True
+        return
     for reader, number in read:
         message = f"layer {layer} has no outputs: it ends the graph"
         help = "let the edge begin where that of the Result begins"

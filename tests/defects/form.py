@@ -2,6 +2,8 @@
 
 # ruff: noqa: E501 (a row of a table is a line)
 
+import re
+
 from defects import bases
 from defects.planting import FILE, MARK, Defect, marked, plant
 
@@ -137,6 +139,8 @@ def texts() -> list[Defect]:
     add("cut within a tag", base.text[:cut] + MARK)
     add("cut after half of the layers", "\n".join(lines[:40]) + "\n" + MARK)
     add("cut before the last tag", base.text.rstrip().removesuffix("</net>") + MARK)
+    add("no edge in the edges", re.sub("<edges>.*</edges>", f"{MARK}<edges>\n\t</edges>", base.text, flags=re.DOTALL))
+    add("no layer in the layers", re.sub("<layers>.*</layers>", f"{MARK}<layers/>", base.text, flags=re.DOTALL))
     add("another root", base.text.replace("<net", MARK + "<model").replace("</net", "</model"))
     add("a document type with entities", base.text.replace("<net", f'{MARK}<!DOCTYPE net [<!ENTITY a "b">]>\n<net', 1))
     add(

@@ -74,6 +74,7 @@ PORTS: list[tuple[str, str | None, str, str]] = [
     ("two output ports of one id", "sum", "</output>", '<port id="2" precision="FP32"/></output>'),
     ("no output precision", "sum", '<port id="2" precision="FP32">', '<port id="2">'),
     ("an output precision that is none", "sum", '<port id="2" precision="FP32">', '<port id="2" precision="FLOAT">'),
+    ("output precision misspelt", "sum", '<port id="2" precision="FP32">', '<port id="2" precison="FP32">'),
     ("an empty output precision", "sum", '<port id="2" precision="FP32">', '<port id="2" precision="">'),
     ("MIXED", "sum", '<port id="2" precision="FP32">', '<port id="2" precision="MIXED">'),
     ("another output precision", "sum", '<port id="2" precision="FP32">', '<port id="2" precision="FP16">'),
@@ -139,6 +140,7 @@ EDGES: list[tuple[str, str | None, str, str]] = [
     ("a layer that is a word", None, EDGE, EDGE.replace('from-layer="0"', 'from-layer="image"')),
     ("a negative layer", None, EDGE, EDGE.replace('from-layer="0"', 'from-layer="-1"')),
     ("a port that is empty", None, EDGE, EDGE.replace('from-port="0"', 'from-port=""')),
+    ("to the input of another layer", None, SECOND, SECOND.replace('to-layer="2" to-port="1"', 'to-layer="5" to-port="0"')),
     ("a port with a fraction", None, EDGE, EDGE.replace('from-port="0"', 'from-port="0.5"')),
     ("a layer into itself", None, '<edge from-layer="2" from-port="2" to-layer="4"', '<edge from-layer="4" from-port="2" to-layer="4"'),
     ("a cycle", None, '<edge from-layer="2" from-port="2" to-layer="4"', '<edge from-layer="5" from-port="1" to-layer="4"'),
@@ -164,9 +166,66 @@ MISSING: list[tuple[str, str | None, str, str]] = [
 ]  # fmt: skip
 
 
+TYPES: list[tuple[str, str | None, str, str]] = [
+    ("a Parameter that is a ReLU", "pixels", '^type="Parameter"', 'type="ReLU"'),
+    ("a Parameter that is an Add", "pixels", '^type="Parameter"', 'type="Add"'),
+    ("a Parameter that is a Result", "pixels", '^type="Parameter"', 'type="Result"'),
+    ("a Parameter that is a Concat", "pixels", '^type="Parameter"', 'type="Concat"'),
+    ("a Parameter that is a Constant", "pixels", '^type="Parameter"', 'type="Constant"'),
+    ("a Const that is a Parameter", "axis", '^type="Const"', 'type="Parameter"'),
+    ("a Const that is a Result", "axis", '^type="Const"', 'type="Result"'),
+    ("a Convolution that is an AvgPool", "conv", '^type="Convolution"', 'type="AvgPool"'),
+    ("a Convolution that is a Constant", "conv", '^type="Convolution"', 'type="Constant"'),
+    ("a Convolution that is a Result", "conv", '^type="Convolution"', 'type="Result"'),
+    ("a pool that is a Convolution", "pool", '^type="MaxPool"', 'type="Convolution"'),
+    ("a pool that is a Result", "pool", '^type="MaxPool"', 'type="Result"'),
+    ("a Reshape that is a Split", "flat", '^type="Reshape"', 'type="Split"'),
+    ("a Reshape that is a Transpose", "flat", '^type="Reshape"', 'type="Transpose"'),
+    ("a Split that is a Squeeze", "parts", '^type="Split"', 'type="Squeeze"'),
+    ("a Result that is a Clamp", "out", '^type="Result"', 'type="Clamp"'),
+]  # fmt: skip
+
+INSIDE: list[tuple[str, str | None, str, str]] = [
+    ("a Parameter that is a Result", "iteration", '^type="Parameter"', 'type="Result"'),
+    ("a Parameter that is a Gather", "before", '^type="Parameter"', 'type="Gather"'),
+    ("a Parameter that is a Const", "scale", '^type="Parameter"', 'type="Const"'),
+    ("an Add that is a Parameter", "moved", '^type="Add"', 'type="Parameter"'),
+    ("a Multiply that is an Equal", "scaled", '^type="Multiply"', 'type="Equal"'),
+    ("a Convert that is a ReLU", "step", '^type="Convert"', 'type="ReLU"'),
+    ("a Result that is a Reshape", "last", '^type="Result"', 'type="Reshape"'),
+    ("a Result that is a Const", "last", '^type="Result"', 'type="Const"'),
+    ("a counter of f16", "iteration", '^element_type="i64"', 'element_type="f16"'),
+]  # fmt: skip
+
+
+BRANCH: list[tuple[str, str | None, str, str]] = [
+    ("an Add that is an Equal", "then_sum", '^type="Add"', 'type="Equal"'),
+    ("a Parameter that is a ReLU", "else_x", '^type="Parameter"', 'type="ReLU"'),
+]  # fmt: skip
+
+VARIABLES: list[tuple[str, str | None, str, str]] = [
+    ("an Assign that is a Clamp", "keep", '^type="Assign"', 'type="Clamp"'),
+    ("a ReadValue that is an Equal", "kept", '^type="ReadValue"', 'type="Equal"'),
+    ("a Parameter of another type", "x", '^element_type="f32"', 'element_type="f16"'),
+    ("a Parameter of another shape", "x", '^shape="2,3"', 'shape="3"'),
+    ("a ReadValue that nobody reads", "keep_last", '^<edge from-layer="4" from-port="0" to-layer="5" to-port="0"/>', '<edge from-layer="3" from-port="2" to-layer="5" to-port="0"/>'),
+    ("a ReadValue that is a Const", "last", '^type="ReadValue"', 'type="Const"'),
+]  # fmt: skip
+
+RESULT: list[tuple[str, str | None, str, str]] = [
+    ("a ReLU", "out", '^type="Result"', 'type="ReLU"'),
+    ("an Add", "out", '^type="Result"', 'type="Add"'),
+]  # fmt: skip
+
+
 def defects() -> list[Defect]:
     base = bases.dense()
     return [
+        *plant("other types", bases.image(), TYPES),
+        *plant("other types in a body", bases.loop(), INSIDE),
+        *plant("other types in a branch", bases.branch(), BRANCH),
+        *plant("other types of variables", bases.state(), VARIABLES),
+        *plant("another type of the Result", base, RESULT),
         *plant("layers", base, LAYERS, LAYER_ARGUABLE, named=False),
         *plant("ports", base, PORTS, PORT_ARGUABLE),
         *plant("edges", base, EDGES, EDGE_ARGUABLE, named=False),

@@ -71,6 +71,14 @@ def _declared(case: Case) -> Iterator[Fix]:
         yield from (ports.shape if case.diagnostic.code == "W931" else ports.precision)(case)
 
 
+def _contradicting(case: Case) -> Iterator[Fix]:
+    """E310: edges that lead elsewhere, where these seem to be at fault; else the attribute."""
+    if case.inference is not None and case.diagnostic.span in case.inference.rewired:
+        yield from wiring.other_edges(case, case.inference.rewired[case.diagnostic.span])
+    else:
+        yield from words.as_declared(case)
+
+
 PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "I903": ports.following,
     "E109": wiring.missing_version,
@@ -103,7 +111,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "E305": words.suspected_attribute,
     "E306": words.missing_attribute,
     "E307": words.unreadable_value,
-    "E310": words.as_declared,
+    "E310": _contradicting,
     "E401": words.suspected_attribute,
     "E503": constants.constant,
     "E504": constants.constant,
