@@ -47,7 +47,7 @@ PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
 and in many where there are no products to be computed."""
 
-ROWS_AT_ONCE = 4
+ROWS_AT_ONCE = 8
 """Rows of instructions that get programs for what has come so often; as many more do when it comes once more, so that
 the run of a model that has many, such as a mixture of experts, does not wait for all of theirs."""
 
