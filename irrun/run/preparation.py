@@ -149,8 +149,8 @@ class Preparation:
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
-        ranked = all(built.tensors[number].shape is not None for number in built.parameters)
-        self._patient = patient and ranked  # what is for all sizes is for some rank
+        self._ranked = all(built.tensors[number].shape is not None for number in built.parameters)
+        self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = late + (PATIENCE if patient and _multiplies(built) else MORE_PATIENCE)
         self._light = False  # of the latest program for known sizes
         self._open: _Prepared | None = None
@@ -285,7 +285,8 @@ class Preparation:
             return self._patiently(shapes)
         made = self._made(shapes, watched)
         # whose inputs are checked: a body may be given what it does not declare
-        self._light = not (watched or self._setting.iterated) and _is_light(made.program)
+        checked = self._ranked and not self._setting.iterated
+        self._light = checked and not watched and _is_light(made.program)
         return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:
@@ -388,7 +389,7 @@ class Preparation:
         """What computes an enclosed program, the same as in other programs that are kept."""
         with self._lock:
             kept = [*self._kept.values()]
-        for prepared in kept:
+        for prepared in reversed(kept):  # one template made most of them, the latest above all
             for found in prepared.specializations.values():
                 if isinstance(found, Enclosure) and found.preparation.built is program:
                     return found
