@@ -373,7 +373,8 @@ class GraphExecutor:
         shared = {id(owner_of(array)) for array in (*others, frame.memory)}  # constants are not writeable
         for layer, type, array in zip(part.layers, part.types, results, strict=True):
             owner = owner_of(array)
-            copied = id(owner) in shared or owner.base is not None or not array.flags.writeable
+            lent = owner.base is None or isinstance(owner.base, memoryview)  # as memory of a reserve is
+            copied = id(owner) in shared or not lent or not array.flags.writeable
             wanted = array.nbytes if copied or self.model.version == 10 else 0
             if live + wanted > self.max_memory:
                 error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)

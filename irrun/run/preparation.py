@@ -47,7 +47,7 @@ PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
 and in many where there are no products to be computed."""
 
-ROWS_AT_ONCE = 4
+ROWS_AT_ONCE = 8
 """Rows of instructions that get programs for what has come so often; as many more do when it comes once more, so that
 the run of a model that has many, such as a mixture of experts, does not wait for all of theirs."""
 
@@ -149,8 +149,8 @@ class Preparation:
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
-        ranked = all(built.tensors[number].shape is not None for number in built.parameters)
-        self._patient = patient and ranked  # what is for all sizes is for some rank
+        self._ranked = all(built.tensors[number].shape is not None for number in built.parameters)
+        self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = late + (PATIENCE if patient and _multiplies(built) else MORE_PATIENCE)
         self._light = False  # of the latest program for known sizes
         self._open: _Prepared | None = None
@@ -285,7 +285,8 @@ class Preparation:
             return self._patiently(shapes)
         made = self._made(shapes, watched)
         # whose inputs are checked: a body may be given what it does not declare
-        self._light = not (watched or self._setting.iterated) and _is_light(made.program)
+        checked = self._ranked and not self._setting.iterated
+        self._light = checked and not watched and _is_light(made.program)
         return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:
@@ -388,7 +389,7 @@ class Preparation:
         """What computes an enclosed program, the same as in other programs that are kept."""
         with self._lock:
             kept = [*self._kept.values()]
-        for prepared in kept:
+        for prepared in reversed(kept):  # one template made most of them, the latest above all
             for found in prepared.specializations.values():
                 if isinstance(found, Enclosure) and found.preparation.built is program:
                     return found

@@ -5,12 +5,12 @@ from __future__ import annotations
 import gc
 
 import numpy as np
-from run.models import ADD, anything, model, saved
+from run.models import ADD, anything, i64, model, saved
 
 import irrun
 from irrun.engines.memory import ALIGNMENT, data_address
 from irrun.engines.reserve import LEAST, MAX_BLOCKS, MAX_BYTES, Reserve
-from irrun.run.memory import Meter
+from irrun.run.memory import Meter, owner_of
 
 
 def test_memory_that_nobody_uses_is_given_again():
@@ -108,3 +108,24 @@ def test_results_that_somebody_keeps_are_never_written_to(tmp_path):
             assert (part == value).all()
     assert len(addresses) < 40
     gc.collect()
+
+
+def test_results_whose_sizes_the_data_tell_lie_there_too_and_are_the_callers(tmp_path):
+    b = model()
+    x, mask = anything(b, "f4", (1280, 1024)), anything(b, "f4", (1280,))
+    places = b.one("Squeeze-1", b.one("NonZero-3", mask), i64(b, [0]))
+    rows = b.one("Gather-8", x, places, i64(b, 0), batch_dims=0)
+    b.result(b.one("Add-1", rows, rows, **ADD))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    kept, addresses = [], set()
+    for run in range(12):
+        mask = (np.arange(1280) >= run).astype(np.float32)
+        (result,) = executor.run([np.full((1280, 1024), run, np.float32), mask]).values()
+        assert result.shape == (1280 - run, 1024)
+        assert isinstance(owner_of(result).base, memoryview)  # of what was lent: nobody has copied it
+        addresses.add(data_address(result))
+        if run % 4 == 0:
+            kept.append((2 * run, result[::3]))
+        del result
+        assert all((part == value).all() for value, part in kept)
+    assert len(addresses) < 12

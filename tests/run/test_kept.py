@@ -155,6 +155,16 @@ def weighed() -> Any:
     return g.model
 
 
+def test_inputs_of_any_rank_get_programs_for_their_sizes():
+    with irrun.build("m", opset=13) as g:
+        x = g.Parameter("f32[...]", name="x")
+        g.Result(g.Add(g.ReLU(x), x), name="y")
+    executor = irrun.GraphExecutor(g.model, engine="numpy")
+    for shape in ((2, 3), (4,), (1, 2, 3), (), (3, 5)):
+        assert executor.run(x=np.ones(shape, np.float32))["y"].tolist() == np.full(shape, 2.0).tolist()
+    assert len(executor._whole.preparation._kept) == 5
+
+
 @pytest.mark.parametrize("engine", ["numpy", "onednn", "check"])
 @pytest.mark.parametrize("much", [False, True])
 def test_sizes_that_come_once_get_no_program_where_little_is_computed(much: bool, engine: str, monkeypatch: Any):
