@@ -101,6 +101,10 @@ class Threads:
         pieces = tuple(calls)
         return partial(self.run, lambda piece, _: pieces[piece](), len(pieces))
 
+    def together(self, calls: Sequence[Call], sharing: int) -> Call:
+        """As `call` where several threads are `sharing` several calls; else they are made in order."""
+        return self.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)
+
     def sharing(self, nanoseconds: float) -> int:
         """How many threads should share the blocks of a work that one thread needs `nanoseconds` for."""
         return self.count if nanoseconds > SHARED_NANOSECONDS else 1
@@ -209,6 +213,11 @@ def cuts(length: int, pieces: int, multiple: int = 1) -> list[slice]:
     pieces = max(min(pieces, units), 1)
     ends = [min(units * piece // pieces * multiple, length) for piece in range(pieces + 1)]
     return [slice(start, end) for start, end in pairwise(ends)]
+
+
+def lengths(slices: Sequence[slice]) -> list[int]:
+    """How many elements each of some has, as `cuts` and `blocks` make them."""
+    return [own.stop - own.start for own in slices]
 
 
 def blocks(shape: Sequence[int], limit: int) -> list[tuple[slice, ...]]:

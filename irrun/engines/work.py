@@ -105,6 +105,11 @@ class Work:
         return self.inputs[: min([*read, *(number for post in self.posts for number in post.parameters)], default=None)]
 
     @property
+    def tensors(self) -> list[Operand]:
+        """The inputs that there are, and the outputs."""
+        return [*(operand for operand in self.inputs if operand is not None), *self.outputs]
+
+    @property
     def compressed(self) -> bool:
         """Whether an input is of weights that stay compressed."""
         return any(operand is not None and operand.compressed is not None for operand in self.inputs)

@@ -189,6 +189,11 @@ class Storage:
     def opaque(self) -> bool:
         return self.layout is not None and self.layout.strides is None
 
+    @property
+    def steps(self) -> tuple[int, ...] | None:
+        """The strides of the array, by its layout where it has one; None in C order."""
+        return self.strides if self.layout is None else self.layout.strides
+
 
 @dataclass(slots=True, eq=False)
 class Program:

@@ -36,9 +36,8 @@ class Tensors:
         tensor, offset = self.program.tensors[number], self.program.storage[storage.root].offset
         if storage.opaque:
             return self.memory[offset : offset + storage.nbytes]
-        strides = storage.strides if storage.layout is None else storage.layout.strides
         memory, start = (self.memory, offset) if root is None else (root, 0)
-        return np.ndarray(static_shape(tensor), numpy_dtype(tensor.type), memory, start + storage.start, strides)
+        return np.ndarray(static_shape(tensor), numpy_dtype(tensor.type), memory, start + storage.start, storage.steps)
 
     def present(self, number: int) -> Array:
         """A tensor that is there, as it lies."""

@@ -141,8 +141,7 @@ class CompiledEngine:
         self._pool = Threads(threads)
 
     def compile(self, work: Work) -> Compiled | None:
-        tensors = [*work.inputs, *work.outputs]
-        if any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+        if any(0 in own.shape or own.layout for own in work.tensors):
             return None
         if work.name in UNTAKEN and UNTAKEN[work.name] in work.attrs.items():
             return None

@@ -11,7 +11,7 @@ import numpy as np
 
 from irrun.engines.heads import blind, is_openable, may_be_blind, with_blind_rows
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks
+from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks, lengths
 from irrun.engines.vectorized.functions import EXPONENT, exponential
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
@@ -80,7 +80,7 @@ def compile_attention(work: Work, threads: Threads) -> Compiled | None:
     wanted = threads.pieces(shape.seconds)
     share = -(-prod(shape.batch) * shape.rows // wanted)
     pieces = blocks((*shape.batch, shape.rows), max(min(BLOCK // shape.keys, share), 1))
-    most = max(prod(cut.stop - cut.start for cut in piece) for piece in pieces)
+    most = max(prod(lengths(piece)) for piece in pieces)
     room = aligned(most * (shape.keys + shape.size + 1) * ITEM)
     boolean = mask is not None and mask.type == "boolean"
     shared = aligned(prod(mask.shape) * (ITEM + 1)) if mask is not None and boolean else 0

@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.axes import is_dense
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks, cuts
+from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks, cuts, lengths
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
@@ -171,7 +171,7 @@ def _patches(frame: Array, axes: Sequence[Axis], counts: Sequence[int]) -> Array
 
 def _columns(data: Array, axes: Sequence[Axis], block: Sequence[slice], frame: Array, columns: Array) -> list[Call]:
     """Calls that copy the windows `block` of data [channels, *spatial] into columns [channels, taps, windows]."""
-    counts = [cut.stop - cut.start for cut in block]
+    counts = lengths(block)
     target = columns.reshape(len(data), *(axis.kernel for axis in axes), *counts)
     if not any(axis.padded for axis in axes):
         first = tuple(slice(cut.start * axis.stride, None) for axis, cut in zip(axes, block, strict=True))
@@ -192,7 +192,7 @@ def _by_windows(geometry: Geometry, posts: Posts, threads: Threads, step: int) -
     """Every piece copies the columns of its windows, then multiplies them by all filters."""
     total, channels = geometry.features * geometry.groups, geometry.channels * geometry.groups
     pieces = [(image, block) for image in range(geometry.images) for block in blocks(geometry.windows, step)]
-    room = _Room(geometry, [[cut.stop - cut.start for cut in block] for _, block in pieces])
+    room = _Room(geometry, [lengths(block) for _, block in pieces])
     shared = threads.pieces(geometry.images * geometry.operations / PRODUCT_SPEED) > 1
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:

@@ -13,7 +13,7 @@ from irrun.engines.axes import merged
 from irrun.engines.extents import view
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
+from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.op import Array
 
 TILE = 128
@@ -84,14 +84,14 @@ def shared_copies(threads: Threads, pairs: Pairs) -> Call:
     """One call that copies views, none of which is of another's target; threads share what takes long."""
     calls = [call for target, source in pairs for call in filling(target, source)]
     nanoseconds = sum(target.nbytes for target, _ in pairs) * BYTE_NANOSECONDS
-    return threads.call(calls) if threads.sharing(nanoseconds) > 1 else chain(calls)
+    return threads.together(calls, threads.sharing(nanoseconds))
 
 
 def moving(prepare: Callable[[Work], Mover | None]) -> Callable[[Work, Threads], Compiled | None]:
     """A compiler of ops whose `prepare` tells which views are filled with which."""
 
     def compile(work: Work, threads: Threads) -> Compiled | None:
-        if any(operand.type == "string" for operand in (*work.inputs, *work.outputs) if operand is not None):
+        if any(operand.type == "string" for operand in work.tensors):
             return None
         mover = prepare(work)
         if mover is None:

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.threads import Threads, cuts
+from irrun.engines.threads import Threads, cuts, lengths
 from irrun.engines.vectorized.convolution import Geometry, compile_convolution, geometry_of
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.windows import Axis
@@ -104,7 +104,7 @@ def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     wanted = threads.pieces(geometry.images * geometry.operations / 2 * SUM_SECONDS)
     step = max(BLOCK_BYTES // layout.bytes, 1)
     blocks = cuts(geometry.groups, max(-(-geometry.groups // step), min(wanted, geometry.groups)))
-    widest = max(block.stop - block.start for block in blocks)
+    widest = max(lengths(blocks))
     pieces = [(image, block) for image in range(geometry.images) for block in blocks]
     frames = aligned(len(layout.places) * widest * layout.room * ITEM) // ITEM
     sums = aligned(widest * layout.length * ITEM) // ITEM

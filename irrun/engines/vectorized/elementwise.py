@@ -83,7 +83,7 @@ def by_blocks(work: Work, threads: Threads, stage: Stage, count: int) -> Compile
             chain([*stage(*(array[cut] if array.ndim else array for array in arrays), result[cut]), *on(cut)])
             for cut in even_blocks(shape, BLOCK, sharing)
         ]
-        return threads.call(calls) if sharing > 1 else chain(calls)
+        return threads.together(calls, sharing)
 
     return Compiled(bind)
 

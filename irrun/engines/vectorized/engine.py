@@ -124,15 +124,14 @@ class VectorizedEngine:
 
         Posts that others are quicker with are left to these, which are asked for them when they stand alone.
         """
-        tensors = [*work.inputs, *work.outputs]
         compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
-        if compiler is None or any(own is not None and (0 in own.shape or own.layout) for own in tensors):
+        if compiler is None or any(0 in own.shape or own.layout for own in work.tensors):
             return None
         if any(self._is_slow(work, post) for post in work.posts) and prod(work.outputs[0].shape) >= MANY:
             return None
 
         def prepare(work: Work) -> Compiled | None:
-            narrow = any(own is not None and own.type == "bf16" for own in (*work.inputs, *work.outputs))
+            narrow = any(own.type == "bf16" for own in work.tensors)
             if not narrow or (not work.posts and (work.name == CONVERSION or module_of(work.name) in MOVING)):
                 return compiler(work, self.pool)
             return widened(work, lambda wide: compiler(wide, self.pool))

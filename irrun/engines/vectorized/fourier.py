@@ -15,7 +15,7 @@ import numpy as np
 from irrun.engines.axes import dense_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.threads import Threads, even_blocks
+from irrun.engines.threads import Threads, even_blocks, lengths
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.products import pieces_of
@@ -222,7 +222,7 @@ def frames(work: Work, threads: Threads) -> Compiled | None:
     sharing = threads.sharing(NANOSECONDS * batch * count * length)
     pieces = even_blocks((batch, count), max(1, AT_ONCE // length), sharing)
     transform: Callable[..., object] = np.fft.rfft
-    room = aligned(ITEM * length * max(prod(cut.stop - cut.start for cut in piece) for piece in pieces))
+    room = aligned(ITEM * length * max(prod(lengths(piece)) for piece in pieces))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> list[Call]:
         taken = view(inputs[0], (batch, count, length), (ahead, stride * item, item))

@@ -74,7 +74,7 @@ def _blocks(
             block = cut[: output.ndim]
             call = normalizer(seen[block], output[block], cut)
             calls.append(chain([call, *on(cut[:1] if posts_shape else cut)]))
-        every = threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)
+        every = threads.together(calls, sharing)
         return chain([*copy, every])
 
     return Compiled(bind)

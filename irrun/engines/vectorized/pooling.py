@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.threads import Threads, cuts
+from irrun.engines.threads import Threads, cuts, lengths
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work
@@ -80,7 +80,7 @@ def _compiled(
     step = max(BLOCK_BYTES // max(each, 1), 1)
     blocks = cuts(channels, max(-(-channels // step), min(wanted, channels)))
     pieces = [(image, block) for image in range(images) for block in blocks]
-    room = aligned(max(block.stop - block.start for block in blocks) * each)
+    room = aligned(max(lengths(blocks)) * each)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         on = posts.bind(inputs, outputs[0])

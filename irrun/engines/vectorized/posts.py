@@ -13,7 +13,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, reshaped_strides
 from irrun.engines.extents import view
-from irrun.engines.threads import blocks
+from irrun.engines.threads import blocks, lengths
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.quantization import fake_quantize_stage
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
@@ -235,7 +235,7 @@ class Posts:
         """What `on` binds to a block, in parts that are small enough for the cache."""
         calls: list[Call] = []
         starts = [cut.start for cut in piece]
-        for block in blocks([cut.stop - cut.start for cut in piece], BLOCK) if self.stages else []:
+        for block in blocks(lengths(piece), BLOCK) if self.stages else []:
             moved = (slice(cut.start + start, cut.stop + start) for cut, start in zip(block, starts, strict=True))
             calls += on(tuple(moved))
         return calls

@@ -270,7 +270,7 @@ def _of_lines(name: str, shape: tuple[int, int, int], strides: tuple[int, ...], 
             _fold(name, seen[cut[: seen.ndim]], sums[cut[0], :, *cut[2 : seen.ndim]])
             for cut in line_cuts(shape, sharing, least)
         ]
-        return [threads.call(calls) if sharing > 1 and len(calls) > 1 else chain(calls)]
+        return [threads.together(calls, sharing)]
 
     return bind
 

@@ -12,7 +12,7 @@ import numpy as np
 
 from irrun.engines.axes import is_dense
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
+from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts, lengths
 from irrun.engines.vectorized.convolution import Geometry, geometry_of
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.windows import Axis
@@ -48,7 +48,7 @@ def _compiled(geometry: Geometry, posts: Posts, threads: Threads) -> Compiled:
     most = max(-(-geometry.features * each // BLOCK_BYTES), -(-wanted // geometry.groups))
     blocks = cuts(geometry.features, most)
     pieces = list(combinations(range(geometry.images), range(geometry.groups), blocks))
-    room = aligned(max(block.stop - block.start for block in blocks) * each)
+    room = aligned(max(lengths(blocks)) * each)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         data, filters = inputs[:2]

@@ -331,7 +331,7 @@ class Assignment:
             layout = storage.layout if storage.engine is engine else None
             operand = Operand(tensor.type, shape, strides_of(tensor), None, layout)
         else:
-            steps = None if storage is None else storage.strides if storage.layout is None else storage.layout.strides
+            steps = None if storage is None else storage.steps
             operand = Operand(tensor.type, shape, steps or strides_of(tensor))
         if (made := self._coded.get(number)) is not None and made.inputs[0] is not None:
             operand.codes = self._operand(made.inputs[0], engine, name)
