@@ -32,6 +32,7 @@ from irrun.spec import (
     Output,
     Shapes,
     Size,
+    Violation,
     choice,
     every,
     meet,
@@ -422,6 +423,7 @@ def _suppression(version: int, opsets: set[int], output: str, *, filled: bool, e
         return result
 
     def rule(node: Node) -> Shapes:
+        _of_one_width(node)
         most = _most(node)
         batches, classes, boxes = (node.dims[name] for name in ("num_batches", "num_classes", "num_boxes"))
         rows = smallest(boxes, most) * batches * classes
@@ -493,7 +495,7 @@ def _scored_suppression(version: int, opsets: range, page: str, removed: str, de
         lenient_types=NMS_LENIENT,
         opsets=frozenset(opsets),
         traits=[Doubting(overlaps_outside)],
-        rule=_scored_shapes,
+        rule=_hard_or_soft_shapes,
         doc=NMS_DOC.format(
             summary="The best boxes of each class that do not overlap better ones, and their scores.",
             output="The outputs are rows (batch, class, box), rows (batch, class, score), and the number of rows. A\n"
@@ -511,6 +513,23 @@ def _scored(selected: Array, found: Array, output_type: str) -> Any:
     kind = numpy_dtype(output_type)
     scores = np.concatenate([selected[:, :2], found[:, None]], 1).astype(np.float32)
     return selected.astype(kind), scores, np.array([len(selected)], kind)
+
+
+def _of_one_width(node: Node) -> None:
+    """Raise `Violation` for f64 beside another type: as the page has it, and unlike of other types, OpenVINO does."""
+    first: dict[str, tuple[str, str]] = {}
+    for port in node.op.inputs:
+        tensor = node.inputs[port.name]
+        if tensor is None or tensor.type == "dynamic" or node.widened.get(port.type) != "f64":
+            continue
+        name, type = first.setdefault(port.type, (port.name, tensor.type))
+        if tensor.type != type:
+            raise Violation("E303", f"`{port.name}` is {tensor.type}, but `{name}` is {type}", port.name, [name])
+
+
+def _hard_or_soft_shapes(node: Node) -> Shapes:
+    _of_one_width(node)
+    return _scored_shapes(node)
 
 
 def _scored_shapes(node: Node) -> Shapes:

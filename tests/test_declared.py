@@ -7,6 +7,7 @@ import numpy as np
 import openvino as ov
 import pytest
 from command_line import irrun as command
+from defects import bases
 from ir_builder import Model
 from openvino import opset13
 
@@ -404,6 +405,23 @@ def test_a_type_that_knows_none_of_the_attributes_is_a_warning_where_it_can_be_c
     assert (found.code, found.layer.type) == ("W930", "ReLU")
     (note,) = found.notes
     assert note.message == "output 0 is declared as [?, 8, 8, 8], but is [image.0, 8, 16, 16]"
+
+
+def test_two_attributes_that_another_type_has_are_one_warning():
+    base = bases.dense()
+    given = '<data auto_broadcast="numpy"/>'
+    text = base.text.replace(given, '<data transpose_a="false" transpose_b="false"/>')
+    (found,) = irrun.validate(text.encode(), base.weights).diagnostics
+    assert (found.code, found.layer.name) == ("W930", "sum")
+    assert "MatMul" in found.help
+
+
+def test_what_a_rule_says_of_an_attribute_that_is_taken_is_a_note():
+    base = bases.dynamic()
+    text = base.text.replace('<data special_zero="true"/>', "")
+    (found,) = irrun.validate(text.encode(), base.weights).warnings
+    assert (found.code, found.layer.name) == ("W950", "reshaped")
+    assert "elements" in found.notes[0].message
 
 
 def branched(folder, start):

@@ -23,8 +23,12 @@ _FOLLOWING = ("W931", "W932")
 
 _CAUSE = "E310"
 
-_REASONS = ("W901", "W902", "W930", "W946", "W949", "W951", "W952", "W953", "W954")
+_REASONS = ("W901", "W902", "W930", "W946", "W949", "W950", "W951", "W952", "W953", "W954", "W955")
 """What is told of a layer that may be why its outputs are not as declared."""
+
+_OF_ATTRIBUTES = ("W901", "W902", "W930", "W950", "W955")
+_OF_RULES = ("W949", "W951", "W954")
+"""Those of attributes that are not read or not there, and of rules, which may be broken for that reason."""
 
 _MOST_NOTED = 8
 """Outputs that a diagnostic has a note for."""
@@ -67,6 +71,8 @@ def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
     told: dict[int, Diagnostic | None] = {}
     for layer, reason in reasons.items():
         outputs = following.get(layer, [])
+        if reason.code in _OF_ATTRIBUTES:
+            outputs += [each for each in found if each.layer == layer and each.code in _OF_RULES]
         error = next((each for each in outputs if each.code == _CAUSE), None)
         told |= {id(each): None for each in outputs}
         notes = [Note(each.message, each.span) for each in outputs[:_MOST_NOTED] if each is not error]

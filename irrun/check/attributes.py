@@ -31,7 +31,7 @@ _FOREIGN = 3
 number of its inputs is not right either."""
 
 _SEVERAL = 2
-"""So many tell it where another op has them besides those that this op has."""
+"""So many tell it where another op has them, and those of its own."""
 
 _NAMED = 4
 """Types and attributes that such a message names."""
@@ -207,12 +207,13 @@ def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic
     count = len(layer.inputs)
     fits = count >= op.least_inputs and (op.variadic or count <= len(op.inputs))
     known = op.attr_names & layer.attributes.keys()
-    if len(names) < (_SEVERAL if known else _FOREIGN if fits else 1) or any(unknown.values()):
+    alone = not known and (len(names) >= _FOREIGN or not fits)
+    if not names or any(unknown.values()) or not (alone or len(names) >= _SEVERAL):
         return None
     given = [*names, *known]
     having = [each.type for each in registry().ops.values() if each.attr_names.issuperset(given)]
     types = [*dict.fromkeys("Const" if type == "Constant" else type for type in having)]
-    if op.type in types or (known and not types):  # of another version, as is said of each
+    if op.type in types or not (alone or types):  # of another version, as is said of each
         return None
     meant = f"{', '.join(types[:_NAMED])} {'has' if len(types) == 1 else 'have'} them all; " if types else ""
     first = ", ".join(f"`{name}`" for name in names[:_NAMED]) + (", ..." if len(names) > _NAMED else "")

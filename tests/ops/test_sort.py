@@ -659,3 +659,18 @@ def test_numbers_that_openvino_keeps_in_32_bits(name, attr):
     assert found.parse("2147483647") == 2147483647
     with pytest.raises(ValueError, match="is 4294967295, expected 2147483647 or less"):
         found.parse("4294967295")
+
+
+@pytest.mark.parametrize("version", [1, 3, 4, 5, 9])
+@pytest.mark.parametrize(
+    ("types", "port", "other"),
+    [("f32 f64 f32 f32", "scores", "boxes"), ("f32 f32 f64 f32", "score_threshold", "iou_threshold")],
+)
+def test_boxes_are_not_suppressed_in_f64_beside_other_types(version, types, port, other):
+    op = registry().ops[f"NonMaxSuppression-{version}"]
+    boxes, scores, *limits = (
+        Tensor(type, shape) for type, shape in zip(types.split(), [(1, 6, 4), (1, 2, 6), (), ()], strict=True)
+    )
+    with pytest.raises(Violation, match=f"`{port}` is .*, but `{other}` is") as error:
+        op.infer([boxes, scores, Tensor("i64", ()), *limits], op.defaults)
+    assert error.value.label == "E303"
