@@ -29,7 +29,7 @@ from engines.onednn_works import (
 )
 
 from irrun.engines.onednn import load, tiles
-from irrun.engines.onednn.convolution import _in_rows
+from irrun.engines.onednn.convolution import _in_rows, _prepared
 from irrun.engines.onednn.tensors import channels_last as last
 from irrun.engines.work import Operand, Post
 from irrun.spec.op import Array
@@ -147,7 +147,7 @@ def test_transposed_convolution(data: tuple[int, ...], filters: tuple[int, ...],
     arrays = [normal(*data), normal(*filters), normal(1, filters[1], *(1,) * (len(data) - 2))]
     check("ConvolutionBackpropData-1", attrs, [*arrays[:2], None], constants=[1])
     posts = [Post("Add-1", {}, 3), RELU]
-    check("ConvolutionBackpropData-1", attrs, [*arrays[:2], None, arrays[2]], constants=[1, 3], posts=posts)
+    check_if_taken("ConvolutionBackpropData-1", attrs, [*arrays[:2], None, arrays[2]], constants=[1, 3], posts=posts)
 
 
 @pytest.mark.parametrize("auto_pad", ["explicit", "same_upper", "same_lower"])
@@ -162,6 +162,25 @@ def test_grouped_transposed_convolution() -> None:
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(3, 2, 4, 3, 3)], constants=[1])
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 6, 5, 5), normal(6, 1, 1, 3, 3)], constants=[1])
     check("GroupConvolutionBackpropData-1", attrs, [normal(2, 40, 9, 7), normal(40, 1, 1, 3, 3)], constants=[1])
+
+
+def test_what_is_slow_behind_a_grouped_transposed_convolution_is_done_apart() -> None:
+    """oneDNN would do it to one number after another."""
+    name, attrs = "GroupConvolutionBackpropData-1", window(2, strides=(2, 2), output_padding=())
+    arrays = [normal(1, 16, 5, 6), normal(4, 4, 4, 4, 4), None, normal(1, 16, 1, 1)]
+    check(name, attrs, arrays[:3], constants=[1])
+    assert refused(name, attrs, arrays[:3], constants=[1], posts=[RELU])
+    assert refused(name, attrs, arrays, constants=[1, 3], posts=[add(3)])
+
+
+def test_taps_apart_in_a_transposed_convolution_with_strides_are_left_to_no_plain_loop() -> None:
+    assert ENGINE is not None
+    name, attrs = "ConvolutionBackpropData-1", window(2, strides=(2, 2), dilations=(2, 2), output_padding=())
+    arrays = [normal(1, 6, 7, 9), normal(6, 4, 3, 3)]
+    check(name, attrs, arrays, constants=[1])
+    found = _prepared(ENGINE._library, work_of(name, attrs, arrays, apply(name, attrs, *arrays), constants=[1]))
+    assert found is not None
+    assert "ref:" not in found[1].implementation
 
 
 TILED = [
@@ -224,7 +243,7 @@ def test_relu_of_infinity_below_is_zero() -> None:
     data = normal(1, 3, 17, 17)
     data[0, 1, 2, 13] = np.inf
     attrs = window(2, strides=(2, 1), output_padding=(1, 0))
-    check("ConvolutionBackpropData-1", attrs, [data, -np.abs(normal(3, 1, 2, 1))], [1], [RELU])
+    check_if_taken("ConvolutionBackpropData-1", attrs, [data, -np.abs(normal(3, 1, 2, 1))], [1], [RELU])
     attrs = window(2, pads_begin=(2, 0), pads_end=(2, 0))
     for filters in ((3, 2, 1, 1, 3), (1, 40, 3, 3, 3)):
         check("GroupConvolution-1", attrs, [data, -np.abs(normal(*filters))], [1], [RELU])
@@ -512,7 +531,7 @@ def test_transposed_convolutions_of_a_long_row(
 ) -> None:
     arrays = [normal(*data), normal(*filters), normal(filters[1], 1)]
     check("ConvolutionBackpropData-1", window(1, **attrs), arrays[:2], [1], tolerance=1e-5)
-    check("ConvolutionBackpropData-1", window(1, **attrs), arrays, [1, 2], [add(2), RELU], tolerance=1e-5)
+    check_if_taken("ConvolutionBackpropData-1", window(1, **attrs), arrays, [1, 2], [add(2), RELU])
 
 
 @pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="pieces have the channels last")

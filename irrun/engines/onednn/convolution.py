@@ -38,6 +38,10 @@ STRIDED, MAX_TOGETHER = "brgconv_strided", 128
 """A way of oneDNN to compute transposed convolutions, in which a bias and posts are done to the sums over some of the
 channels where there are many: from 257 on with AVX2. That many are trusted on any processor."""
 
+ONE_BY_ONE = "conv:any"
+"""How names begin of what adds a bias to transposed convolutions, and does what follows, to one number after another,
+which takes up to ten times as long as the sums."""
+
 PRODUCTS = "gemm"
 """In the name of what makes products of matrices of a convolution: one for each group, however small these are."""
 
@@ -170,7 +174,8 @@ def _prepared(library: Library, work: Work) -> tuple[Compiled, Primitive] | None
     if primitive is None:
         return None
     in_parts = STRIDED in primitive.implementation and data.shape[1] > MAX_TOGETHER
-    if in_parts and (posts.posts or shift is not None):
+    alone = in_parts or primitive.implementation.startswith(ONE_BY_ONE)
+    if alone and (posts.posts or shift is not None):
         return None
     inputs = {SRC: 0, **posts.inputs}
     if added is not None:

@@ -393,7 +393,8 @@ class Library:
         name = c_char_p()
         self.dll.dnnl_primitive_desc_query(descriptor, _IMPLEMENTATION, 0, byref(name))
         implementation = (name.value or b"").decode()
-        if kind not in ("reorder", *_RECURRENT) and implementation.startswith(_REFERENCE):
+        parts = implementation.split("+")  # what a transposed convolution is made of stands behind a sign
+        if kind not in ("reorder", *_RECURRENT) and any(part.startswith(_REFERENCE) for part in parts):
             return None
         leaking = "brg" in implementation and any(post[0] == "eltwise" for post in posts) and "conv" in kind
         if leaking and not self.lasting and Primitive.leaked >= MAX_LEAKING:
