@@ -268,12 +268,16 @@ def test_prelu_with_an_infinite_slope(process, engine):
 
 @BOTH
 @pytest.mark.parametrize("name", ["Gelu-2", "Gelu-7"])
-def test_gelu_of_infinity_behind_a_convolution(process, engine, name):
+@pytest.mark.parametrize("behind", ["", "ReLU-1", "Clamp-1"])
+def test_gelu_of_infinity_behind_a_convolution(process, engine, name, behind):
+    """Also where what follows makes a number of NaN."""
     b = model()
     b.special = True
     x = b.parameter([np.float32([np.inf, 10, 0]).reshape(1, 1, 1, 3)])
-    b.result(b.one(name, b.one("Convolution-1", x, b.constant(np.ones((1, 1, 1, 1), np.float32)), **WINDOW)))
-    assert result(process, b, engine).ravel().tolist() == [np.inf, 10, 0]
+    y = b.one(name, b.one("Convolution-1", x, b.constant(np.ones((1, 1, 1, 1), np.float32)), **WINDOW))
+    b.result(b.one(behind, y, **CLAMP if behind == "Clamp-1" else {}) if behind else y)
+    expected = [6, 6, 0] if behind == "Clamp-1" else [np.inf, 10, 0]
+    assert result(process, b, engine).ravel().tolist() == expected
 
 
 CLAMP = {"min": 0.0, "max": 6.0}

@@ -81,6 +81,9 @@ DOUBTFUL = ("Gelu-2", "Gelu-7")
 """Functions that give NaN for infinity here. Behind convolutions of f32 what is not finite is computed again; behind
 products, whose results are large beside what they take to compute, to look would cost 5 %."""
 
+HIDING = frozenset({"Clamp-1", "Exp-1", "HSigmoid-5", "Maximum-1", "Minimum-1", "ReLU-1", "Sigmoid-1"})
+"""Ops that may make a number of NaN here, so that nobody sees what a doubtful function has made of infinity."""
+
 BINARY = {"Add-1": ADD, "Multiply-1": MUL, "Maximum-1": MAX, "Minimum-1": MIN, "Divide-1": DIV, "Subtract-1": SUB}
 
 
@@ -111,11 +114,16 @@ def chain(
 ) -> Chain | None:
     """The posts of a work; `any` gives the layout of operands as large as the result where the primitive chooses it.
 
-    None where one is not taken, as those are not that are INEXACT where the work is to be `exact`.
+    None where one is not taken, as those are not that are INEXACT where the work is to be `exact`, and those that are
+    HIDING behind one that is DOUBTFUL.
     """
     result = Chain()
     coding = bool(posts) and posts[-1].name == QUANTIZE
+    doubted = False
     for post in posts:
+        if doubted and post.name in HIDING and not coding:
+            return None
+        doubted = doubted or post.name in DOUBTFUL
         if exact and post.name in INEXACT and not (coding and post.name in CLIPPING):
             return None
         if post.parameters or post.name == QUANTIZE:
