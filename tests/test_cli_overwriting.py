@@ -55,7 +55,8 @@ def folder(tmp_path):
 
 
 def contents(folder):
-    return {path.relative_to(folder): path.read_bytes() for path in folder.rglob("*") if path.is_file()}
+    files = (path for path in folder.rglob("*") if path.is_file() and path.parent.name != "__pycache__")
+    return {path.relative_to(folder): path.read_bytes() for path in files}
 
 
 @pytest.mark.parametrize("arguments", READ, ids=" ".join)

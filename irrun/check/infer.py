@@ -383,9 +383,9 @@ def violated(
 
 def _with_taken(found: Diagnostic, taken: Diagnostic) -> Diagnostic:
     """The diagnostic of a rule that is broken with the values that OpenVINO takes for missing attributes."""
-    note = Note(found.message, found.span)
     message = f"{taken.message}, with which the layer cannot be computed: {found.message}"
-    return replace(found, code="E306", message=message, span=taken.span, help=taken.help, notes=(note, *found.notes))
+    notes = (Note(found.message, found.span), *found.notes)
+    return replace(found, code="E306", message=message, span=taken.span, help=taken.help, notes=notes, label=None)
 
 
 def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:

@@ -332,10 +332,10 @@ CASES += [
     Case(
         f"NonMaxSuppression-{version}",
         "thresholds of f64",
-        lambda boxes, scores, most, iou, score, make=make: make(
-            boxes, scores, most, opset1.convert(iou, "f32"), opset1.convert(score, "f32")
+        lambda boxes, scores, most, *thresholds, make=make: make(
+            boxes, scores, most, *(opset1.convert(own, "f32") for own in thresholds)
         ),
-        [*ONE, Const(np.array(1)), Const(np.array(0.5)), Const(np.array(0.25))],
+        [*ONE, Const(np.array(1)), *map(Const, np.array([0.5, 0.25, 0.0] if version == 9 else [0.5, 0.25]))],
         deviates=Departure(
             "refuses thresholds of f64; the page has any floating-point type",
             "iou_threshold is f64 | score_threshold is f64",

@@ -10,14 +10,14 @@ from irrun.engines.onednn import engine as onednn
 from irrun.engines.onednn.posts import CLIPPING, DEQUANTIZE, QUANTIZE
 from irrun.engines.vectorized.engine import MODULES, VectorizedEngine, compilers_of
 from irrun.engines.work import Engine
-from irrun.run.internal_ops import TABLE
+from irrun.run.internal_ops import PICKED_PRODUCT, TABLE
 
 SEEDS = 20
 OF_CODES = CLIPPING | {QUANTIZE, DEQUANTIZE, "Concat-1"}
 """Ops that oneDNN takes where codes are made or read, or where channels come last."""
 
-OF_BITS = "BinaryConvolution-1"
-"""Its filters are bits, which no array of numpy is."""
+ELSEWHERE = {"BinaryConvolution-1", TABLE.name, PICKED_PRODUCT.name}
+"""The filters of the first are bits, which no array of numpy is; the others have tests of their own."""
 
 VECTORIZED = VectorizedEngine(2)
 
@@ -39,9 +39,7 @@ def taken(engine: Engine, name: str, seeds: range) -> int:
     return count
 
 
-@pytest.mark.parametrize(
-    "name", [name for module in MODULES for name in compilers_of(module) if name not in (OF_BITS, TABLE.name)]
-)
+@pytest.mark.parametrize("name", [name for module in MODULES for name in compilers_of(module) if name not in ELSEWHERE])
 def test_numpy_on_views(name: str) -> None:
     assert taken(VECTORIZED, name, range(SEEDS)) > 0
 

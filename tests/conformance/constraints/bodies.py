@@ -133,6 +133,14 @@ def _branch(type: str, sizes: tuple[int, ...]) -> str:
 BRANCH_MAP = (
     '<input external_port_id="1" internal_layer_id="0"/>\n<output external_port_id="2" internal_layer_id="2"/>\n'
 )
+SHAPE_BRANCH = _graph(
+    [
+        _layer(0, "Parameter", X, outs=_port(0, 4, 2)),
+        _layer(1, "ShapeOf", "", _port(0, 4, 2), _port(1, 2, type="I64"), "opset1"),
+        _layer(2, "Result", "", _port(0, 2, type="I64")),
+    ],
+    [("0:0", "1:0"), ("1:1", "2:0")],
+)
 IF = _net(
     [
         _layer(0, "Parameter", 'shape="" element_type="boolean"', outs=_port(0, type="BOOL")),
@@ -246,7 +254,12 @@ MODELS: dict[str, tuple[str, tuple[Given, ...], list[tuple[str, str, str, str]]]
                 'internal_layer_id="6" purpose="execution_condition"',
                 'internal_layer_id="4" purpose="execution_condition"',
             ),
-            ("C11", "current_iteration is f32", 'shape="" element_type="i64"', 'shape="" element_type="f32"'),
+            (
+                "C11",
+                "current_iteration is f32",
+                'shape="" element_type="i64"/><output><port id="0" precision="I64"/>',
+                'shape="" element_type="f32"/><output><port id="0" precision="FP32"/>',
+            ),
             ("C12", "the stride of an output is 2", JOINED, JOINED.replace('stride="1"', 'stride="2"')),
         ],
     ),
@@ -260,7 +273,7 @@ MODELS: dict[str, tuple[str, tuple[Given, ...], list[tuple[str, str, str, str]]]
                 '<output external_port_id="2" internal_layer_id="2"/>\n</else_port_map>',
                 "</else_port_map>",
             ),
-            ("C2", "a body gives another type", "Abs", "ShapeOf"),
+            ("C2", "a body gives another type", _branch("Abs", (4, 2)), SHAPE_BRANCH),
             (
                 "C3",
                 "a parameter of a body is i32",
