@@ -32,6 +32,15 @@ _lasting = 0
 _patience = 1
 """How many times `SELDOM` it may."""
 
+_frozen = False
+"""Whether others have frozen something, for good: to count what is frozen takes long where it is much."""
+
+
+def _is_frozen() -> bool:
+    global _frozen
+    _frozen = _frozen or gc.get_freeze_count() >= PYTHONS_OWN
+    return _frozen
+
 
 @contextmanager
 def collector_paused(*, lasting: bool = False) -> Iterator[None]:
@@ -54,7 +63,7 @@ def collector_paused(*, lasting: bool = False) -> Iterator[None]:
         if enabled:
             made = gc.get_count()[0]
             large = made > LARGE
-            if (lasting or large) and gc.get_freeze_count() < PYTHONS_OWN:  # what others have frozen stays so
+            if (lasting or large) and not _is_frozen():  # what others have frozen stays so
                 gc.freeze()
                 gc.unfreeze()
                 _large, _lasting = _large or not lasting, _lasting + lasting * max(made - before, 0)
