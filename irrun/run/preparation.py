@@ -47,10 +47,6 @@ PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
 and in many where there are no products to be computed."""
 
-ROWS_AT_ONCE = 8
-"""Rows of instructions that get programs for what has come so often; as many more do when it comes once more, so that
-the run of a model that has many, such as a mixture of experts, does not wait for all of theirs."""
-
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
 
@@ -130,8 +126,8 @@ class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
 
     Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
-    for shapes when they come again, `late` times more than others; until then one does for all, of instructions that
-    are specialised one by one. So it is for inputs of a model where the latest program is light.
+    for shapes when they come again; until then one does for all, of instructions that are specialised one by one. So it
+    is for inputs of a model where the latest program is light.
 
     `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that.
     """
@@ -144,14 +140,13 @@ class Preparation:
         comparison: Comparison | None,
         *,
         patient: bool = False,
-        late: int = 0,
         ready: bool = True,
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
         self._ranked = all(built.tensors[number].shape is not None for number in built.parameters)
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
-        self._patience = late + (PATIENCE if patient and _multiplies(built) else MORE_PATIENCE)
+        self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
         self._light = False  # of the latest program for known sizes
         self._open: _Prepared | None = None
         self._seen: OrderedDict[Shapes, int] = OrderedDict()  # with how often
@@ -374,18 +369,16 @@ class Preparation:
             return {}
         read = program.read(made=setting.watched)
         found: dict[int, Specialization | Enclosure] = {}
-        rows = 0
         for position, instruction in enumerate(program.instructions):
             if instruction.enclosed is not None:
-                found[position] = self._enclosure(instruction.enclosed, rows // ROWS_AT_ONCE)
-                rows += 1
+                found[position] = self._enclosure(instruction.enclosed)
             elif is_typed(program, instruction):
                 made = Specialization(program, instruction, read, setting, self._kernels)
                 if made.opened or is_unsized(program, instruction):
                     found[position] = made
         return found
 
-    def _enclosure(self, program: Program, late: int) -> Enclosure:
+    def _enclosure(self, program: Program) -> Enclosure:
         """What computes an enclosed program, the same as in other programs that are kept."""
         with self._lock:
             kept = [*self._kept.values()]
@@ -394,7 +387,7 @@ class Preparation:
                 if isinstance(found, Enclosure) and found.preparation.built is program:
                     return found
         own = replace(self._setting, iterated=False)
-        return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True, late=late))
+        return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True))
 
 
 def _fixed(program: Program) -> Shapes | None:

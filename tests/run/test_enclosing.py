@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 import irrun
-from irrun.run import preparation
 from irrun.run.preparation import MAX_PATIENT
 from irrun.run.profile import Profile
 from run.models import ADD, PLAIN, anything, branch, i64, model, saved
@@ -101,17 +100,6 @@ def test_how_often_sizes_come_before_they_are_prepared(multiplied, in_a_branch, 
         inner = ours._whole.bodies.made.values() if in_a_branch else enclosures(ours)
         made.append(sum(len(one._kept) for one in inner))
     assert made == ([0, 0, 1, 1, 1, *[2] * 8] if multiplied else [0] * 10 + [1, 1, 1])
-
-
-def test_the_rows_of_a_model_that_has_many_are_not_all_prepared_in_one_run(tmp_path, monkeypatch):
-    monkeypatch.setattr(preparation, "ROWS_AT_ONCE", 1)
-    ours, made = routed(tmp_path, "numpy"), []
-    for _ in range(4):
-        data = drawn(np.random.default_rng(1), 3, 3)
-        (result,) = ours.run(data).values()
-        np.testing.assert_allclose(result, expected(*data), atol=1e-5)
-        made.append([len(one._kept) for one in enclosures(ours)])
-    assert made == [[0, 0], [1, 0], [1, 1], [1, 1]]
 
 
 @ENGINES
