@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import reduce
 from itertools import islice
 from typing import Any
 
@@ -232,8 +233,7 @@ def with_warnings(problems: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     warnings = [found for found in problems if first is not None and found.severity == "warning"]
     for found in problems:
         if found is first:
-            notes = [Note(f"{each.message}: {each.help}", each.span) for each in warnings]
-            yield replace(found, notes=(*found.notes, *notes))
+            yield reduce(_with_note, warnings, found)
         elif found not in warnings:
             yield found
 

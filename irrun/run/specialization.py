@@ -223,7 +223,7 @@ class Specialization:
         instruction, program = self._instruction, self._program
         key: list[Hashable] = [*instruction.form, self._count]
         for at, number in enumerate(instruction.operands):
-            constant = None if number is None else program.constants.get(number)
+            constant = program.constant(number)
             if number in program.compressed or (constant is not None and is_weight(constant) != (at in self._weights)):
                 return None
             value = None if constant is None or at in self._weights else constant.tobytes()

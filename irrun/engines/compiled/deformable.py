@@ -30,7 +30,7 @@ SHARES = 2
 """That each thread takes of the windows, where they are few."""
 
 _pools: WeakKeyDictionary[Team, Threads] = WeakKeyDictionary()
-"""The threads that call BLAS for products, whose own ones would wait for each other."""
+"""The threads that share windows, and call BLAS, whose own ones would wait for each other."""
 
 GROUPS = 1
 """The attribute group."""

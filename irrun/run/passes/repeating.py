@@ -84,11 +84,8 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tup
             if not all(_follow(assignment, course, *pair) for pair in zip(step.made, known, strict=True)):
                 return None
             continue
-        for part in instruction.parts:
-            for number in part.outputs:
-                assignment.place(number)
         begin = len(placed.instructions)
-        assignment.add(instruction)
+        _offer(assignment, instruction)
         became = placed.instructions[begin:]
         outcomes = tuple(map(_outcome, became))
         if outcomes != step.outcomes:
@@ -113,13 +110,18 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tup
     return lay_out(placed, course.used, setting), True
 
 
+def _offer(assignment: Assignment, instruction: Instruction) -> None:
+    """Have engines take an instruction, or leave it to its kernel."""
+    for part in instruction.parts:
+        for number in part.outputs:
+            assignment.place(number)
+    assignment.add(instruction)
+
+
 def _as_ever(assignment: Assignment, instructions: Sequence[Instruction], setting: Setting) -> Program:
     """A program whose last `instructions` follow no course."""
     for instruction in instructions:
-        for part in instruction.parts:
-            for number in part.outputs:
-                assignment.place(number)
-        assignment.add(instruction)
+        _offer(assignment, instruction)
     return plan_memory(shorten(assignment.finish(), setting), setting)
 
 
