@@ -63,7 +63,10 @@ def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
     an attribute that nothing reads or of a rule that it breaks. It is an error where a reader cannot be computed."""
     reasons: dict[LayerName | None, Diagnostic] = {}
     following: dict[LayerName | None, list[Diagnostic]] = {}
+    rules: dict[LayerName | None, list[Diagnostic]] = {}
     for each in found:
+        if each.code in _OF_RULES:
+            rules.setdefault(each.layer, []).append(each)
         if each.code in _REASONS and each.layer is not None:
             reasons.setdefault(each.layer, each)
         elif each.code in (*_FOLLOWING, _CAUSE):
@@ -72,7 +75,7 @@ def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
     for layer, reason in reasons.items():
         outputs = following.get(layer, [])
         if reason.code in _OF_ATTRIBUTES:
-            outputs += [each for each in found if each.layer == layer and each.code in _OF_RULES]
+            outputs += rules.get(layer, [])
         error = next((each for each in outputs if each.code == _CAUSE), None)
         told |= {id(each): None for each in outputs}
         notes = [Note(each.message, each.span) for each in outputs[:_MOST_NOTED] if each is not error]
