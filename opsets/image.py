@@ -225,7 +225,7 @@ def interpolate(
         C3: sizes are 0 or more, scales above 0.
         C4: the padded image is not empty along the axes.
         C5: scales_or_sizes has integers for shape_calculation_mode `sizes`, floats for `scales`.
-        C6: the Pillow modes have two axes.
+        C6: the Pillow modes have two axes, height and width; axis 0 of four or more is that of the batch.
 
     Choice: as Interpolate-4; in the Pillow modes integers are rounded after each of the two passes, as in the
     reference, and floating-point numbers once, as in OpenVINO's plugin.
@@ -251,10 +251,14 @@ def _(node: Node) -> Shapes:
             f"`scales_or_sizes` is {found}, but shape_calculation_mode is `{by}`",
             about=["scales_or_sizes"],
         )
-    if node.attrs["mode"].endswith("_pillow"):
-        count = node.dims.get("num_axes") if node.inputs["axes"] is not None else len(node.shape("image"))
+    mode = node.attrs["mode"]
+    if mode.endswith("_pillow"):
+        rank = len(node.shape("image"))
+        count = node.dims.get("num_axes") if node.inputs["axes"] is not None else rank
         if count is not None:
-            node.require("C6", count == 2, f"mode `{node.attrs['mode']}` has {count} axes, expected 2")
+            node.require("C6", count == 2, f"there are {count} axes, expected 2 in mode `{mode}`")
+        batch = rank > 3 and node.inputs["axes"] is not None and 0 in (node.numbers("axes") or ())
+        node.require("C6", not batch, f"`axes` has 0, the axis of the batch, in mode `{mode}`", about=["axes"])
     return interpolated_shape(node, "image", "scales_or_sizes")
 
 

@@ -380,9 +380,20 @@ def test_interpolate_11_c5_targets_of_the_other_kind():
 
 def test_interpolate_11_c6_pillow_modes_with_other_than_two_axes():
     for axes in (np.array([1]), None):
-        with pytest.raises(Violation, match=r"mode `bicubic_pillow` has [13] axes, expected 2") as caught:
+        with pytest.raises(Violation, match=r"there are [13] axes, expected 2 in mode `bicubic_pillow`") as caught:
             inferred("Interpolate-11", (3, 3, 3), np.array([4]), axes, mode="bicubic_pillow")
         assert caught.value.label == "C6"
+
+
+def test_interpolate_11_c6_pillow_modes_along_the_batch():
+    for axes in ([0, 2], [3, 0]):
+        for mode in ("bilinear_pillow", "bicubic_pillow"):
+            with pytest.raises(Violation, match=rf"`axes` has 0, the axis of the batch, in mode `{mode}`") as caught:
+                inferred("Interpolate-11", (1, 2, 4, 6), np.array([8, 3]), np.array(axes), mode=mode)
+            assert caught.value.label == "C6"
+    for shape in ((4, 6), (4, 6, 2)):  # of which OpenVINO takes any axes
+        result = inferred("Interpolate-11", shape, np.array([8, 3]), np.array([0, 1]), mode="bicubic_pillow")
+        assert result == (8, 3, *shape[2:])
 
 
 def sampled(data, places, **attrs):
