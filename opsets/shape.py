@@ -357,6 +357,7 @@ def unsqueeze(data: Array, axes: Array) -> Any:
     Constraints:
         C1: each axis lies in [-r, r), r the rank of the output.
         C2: no two axes, such as 1 and 1, or 1 and -2, are the same place.
+        C3: there is an axis.
 
     Source: shape/unsqueeze-1.rst
 
@@ -379,6 +380,7 @@ def _(node: Node) -> Shapes:
         count = product(node.shape("axes"))
         # listed twice, an axis counts once
         return {"output": tuple(fresh() for _ in range(len(shape) + 1))} if _is(count, 1) else {}
+    node.require("C3", bool(axes), "`axes` is empty", about=["axes"])
     listed = list(dict.fromkeys(axes))
     count_once(node, "C2", "axes", axes, listed)
     rank = len(shape) + len(listed)

@@ -275,7 +275,6 @@ def test_squeeze_15_c2_an_axis_twice():
         ((2, 3), [-1], (2, 3, 1)),
         ((2, 3), 1, (2, 1, 3)),
         ((2, 3), [3, 0], (1, 2, 3, 1)),
-        ((2,), [], (2,)),
     ],
 )
 def test_unsqueeze_inserts_ones(shape, axes, expected):
@@ -309,3 +308,9 @@ def test_unsqueeze_1_c2_an_axis_twice():
 def test_unsqueeze_1_c2_two_names_of_one_place():
     with pytest.raises(Violation, match="`axes` 2 and -1 are both place 2 of rank 3"):
         OPS["Unsqueeze-1"](np.zeros(3), np.array([2, -1]))
+
+
+def test_unsqueeze_1_c3_no_axes():
+    with pytest.raises(Violation, match="`axes` is empty") as caught:
+        OPS["Unsqueeze-1"](np.zeros(3), np.array([], int))
+    assert caught.value.label == "C3"
