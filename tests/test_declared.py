@@ -168,6 +168,24 @@ def test_edges_that_begin_elsewhere_are_one_warning_and_no_port_is_declared_anew
     assert mended(path, content, unsafe=True).content == sound
 
 
+def test_edges_of_a_tensor_and_a_scalar_that_are_exchanged_are_one_warning(tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", (2, 3))
+    m.result(m.layer("Multiply", [x, m.constant(np.float32(2), "two")], [("f32", (2, 3))])[0])
+    path = m.save(tmp_path)
+    sound = path.read_bytes()
+    assert not irrun.validate(path).diagnostics
+    ends = b'from-layer="%d" from-port="0" to-layer="2" to-port="%d"'
+    content = sound.replace(ends % (0, 0), ends % (1, 0)).replace(ends % (1, 1), ends % (0, 1))
+    path.write_bytes(content)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message) == ("W931", "input 0 is declared as [2, 3], but is []")
+    assert found.help == "the edges to both seem to be exchanged, as to where they begin; OpenVINO goes by the edges"
+    assert found.line == 1 + content[: content.index(b"<input>")].count(b"\n") + 1
+    assert mended(path, content).content == content
+    assert mended(path, content, unsafe=True).content == sound
+
+
 def test_outputs_of_one_layer_that_are_of_other_types(tmp_path):
     m = Model()
     data = {"axis": "0", "mode": "max", "sort": "value", "index_element_type": "i32"}

@@ -12,6 +12,7 @@ from irrun.check.rewiring import Contradiction, said_of_inputs
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Port, Value
 from irrun.ir.xml import attribute_span
+from irrun.records import NamedTuple
 from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Converting
@@ -26,7 +27,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     ports declare: a warning says where that begins.
     """
     others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
-    silent: list[tuple[InferredLayer, Port, Tensor, str]] = []
+    silent: list[_Unsized] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
     half: list[Diagnostic] = []
@@ -54,7 +55,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 elif sized and not contradicts(declared.dims, known):
                     half += _half_known(node, port, source, known, f"input {index}")
             elif port.precision and declared.dims and known.shape and not port.dims:
-                silent.append((node, port, known, f"input {index}"))
+                silent.append(_Unsized(node, port, known, f"input {index}", index, source))
             if said:
                 odd.append(Contradiction(layer, index, source, said))
                 wanted[index] = port
@@ -82,17 +83,47 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
             elif _is_sized(node, tensor, inference):
-                silent.append((node, port, tensor, f"output {value.index}"))
+                silent.append(_Unsized(node, port, tensor, f"output {value.index}"))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
     yield from {each.span: each for each in half}.values()  # several edges may begin at one output
+    if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
+        # in a file whose ports say sizes, one without is one of a scalar
+        others_of: dict[Layer, list[Contradiction]] = {}
+        for each in odd:
+            others_of.setdefault(each.layer, []).append(each)
+        for unsized in silent:
+            layer = unsized.node.layer
+            if unsized.port.element.children or layer.graph in mistaken:
+                continue
+            said_of_it = unsized.diagnostic()
+            contradiction = unsized.contradiction(said_of_it)
+            if contradiction and any(each.mirrors(contradiction) for each in others_of.get(layer, ())):
+                odd.append(contradiction)
+            else:
+                yield said_of_it
     if odd:
         yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
-    if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
-        for node, port, tensor, where in silent:  # in a file whose ports say sizes, one without is one of a scalar
-            if not port.element.children and node.layer.graph not in mistaken:
-                message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
-                yield Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
+
+
+class _Unsized(NamedTuple):
+    """A port that declares no sizes, as one of a scalar does, and what is there; of an input, which one, and its value."""
+
+    node: InferredLayer
+    port: Port
+    tensor: Tensor
+    where: str
+    index: int = 0
+    source: Value | None = None
+
+    def diagnostic(self) -> Diagnostic:
+        shape = shape_text(self.tensor.shape)
+        message = f"{self.where} is declared without dimensions, as a scalar is, but is {shape}"
+        return Diagnostic("W931", message, self.port.element.span, self.node.layer.label, _HELP)
+
+    def contradiction(self, said: Diagnostic) -> Contradiction | None:
+        """What may be exchanged with another input; None for an output."""
+        return None if self.source is None else Contradiction(self.node.layer, self.index, self.source, [said])
 
 
 def _is_sized(node: InferredLayer, tensor: Tensor, inference: Inference) -> bool:
