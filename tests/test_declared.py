@@ -168,6 +168,21 @@ def test_edges_that_begin_elsewhere_are_one_warning_and_no_port_is_declared_anew
     assert mended(path, content, unsafe=True).content == sound
 
 
+def test_a_port_that_is_missing_before_another_one_is_told_where_its_edge_begins(tmp_path):
+    """The port behind it stands for the first output then, with which the Add cannot be computed."""
+    m = Model()
+    x, four = m.parameter("x", "f32", (1, 6)), m.constant(np.ones((1, 4), np.float32))
+    parts = [("f32", (1, 2)), ("f32", (1, 4))]
+    first, second = m.layer("VariadicSplit", [x, m.constant(np.int64(1)), m.constant(np.array([2, 4]))], parts)
+    m.result(m.layer("Abs", [first], [("f32", (1, 2))])[0])
+    m.result(m.layer("Add", [second, four], [("f32", (1, 4))])[0])
+    path = m.save(tmp_path)
+    content = path.read_bytes()
+    assert not irrun.validate(path).diagnostics
+    path.write_bytes(content.replace(b'<port id="3" precision="FP32"><dim>1</dim><dim>2</dim></port>', b"", 1))
+    assert said(path) == [("E206", "VariadicSplit")]
+
+
 def test_edges_of_a_tensor_and_a_scalar_that_are_exchanged_are_one_warning(tmp_path):
     m = Model()
     x = m.parameter("x", "f32", (2, 3))

@@ -181,7 +181,7 @@ def _with_inferred(
     problems += limited(
         found
         for found in later
-        if not (found.code == "W946" and found.layer in portless)
+        if not (found.code in ("W946", "E310") and found.layer in portless)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
     explained = any(each.severity == "error" or each.code == "W904" for each in problems)
