@@ -42,7 +42,7 @@ The result has the rank of data without the axes, or 1 in their place with keep_
 reduced by itself.
 
 Constraints:
-    C1: axes lie in [-r, r), r the rank of data; for a scalar 0 is taken, too.
+    C1: axes lie in [-r, r), r the rank of data; for a scalar 0 is taken, too, but not with keep_dims.
     C2: axes are unique.
 
 {notes}Deviation: OpenVINO takes an axis that is named twice as one.
@@ -109,6 +109,8 @@ def _shapes(node: Node) -> Shapes:
         number = 1 if node.inputs["axes"].rank == 0 else node.dims.get("num_axes")
         shape = _possible_shape(data, number if isinstance(number, int) else None, keep_dims)
         return {} if shape is None else {"shape": shape}
+    kept = not data and bool(axes) and keep_dims
+    node.require("C1", not kept, "`data` is a scalar, which has no axis to keep", about=["data"])
     along: list[int] = []
     for axis in axes:
         position = node.axis("C1", axis, len(data), "axes")

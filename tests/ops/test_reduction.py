@@ -335,6 +335,15 @@ def test_reductions_c1_axis_outside_the_rank(name, axis):
         assert error.value.message == f"`axes` is {axis}, outside [-2, 2) for rank 2"
 
 
+@pytest.mark.parametrize("name", ["ReduceSum-1", "ReduceMax-1", "ReduceL2-4"])
+def test_reductions_c1_a_scalar_keeps_no_axis(name):
+    with pytest.raises(Violation, match="`data` is a scalar, which has no axis to keep") as caught:
+        ops[name](np.array(2.0), np.array([0]), keep_dims=True)
+    assert caught.value.label == "C1"
+    assert ops[name](np.array(2.0), np.array([0])).tolist() == 2
+    assert ops[name](np.array(2.0), np.array([], int), keep_dims=True).tolist() == 2
+
+
 @pytest.mark.parametrize("name", ALL)
 @pytest.mark.parametrize(("axes", "twice"), [([0, 0], 0), ([1, -1], 1)])
 def test_reductions_c2_axis_named_twice(name, axes, twice):
