@@ -168,6 +168,30 @@ def test_edges_that_begin_elsewhere_are_one_warning_and_no_port_is_declared_anew
     assert mended(path, content, unsafe=True).content == sound
 
 
+def counted(m, x, columns):
+    """The rows of `x`, as a number that a Concat makes a shape of, with as many columns."""
+    (shape,) = m.layer("ShapeOf", [x], [("i64", (2,))], version="opset3", output_type="i64")
+    inputs = [shape, m.constant(np.array([0])), m.constant(np.array(0))]
+    (rows,) = m.layer("Gather", inputs, [("i64", (1,))], version="opset8", batch_dims="0")
+    return m.layer("Concat", [rows, m.constant(np.array([columns]))], [("i64", (2,))], axis="0")[0]
+
+
+@pytest.mark.parametrize(("rows", "code"), [(1, "W931"), (2, "E310")])
+def test_what_is_made_of_the_sizes_of_an_input_that_is_not_as_declared_is_told_there(rows, code, tmp_path):
+    """The rows of a Reshape are counted, and those of a Broadcast, which are added to what has other ones."""
+    m = Model()
+    x = m.parameter("x", "f32", (2, 6))
+    (shaped,) = m.layer("Reshape", [x, counted(m, x, 6)], [("f32", (2, 6))], special_zero="false")
+    (zeros,) = m.layer("Broadcast", [m.constant(np.float32(0)), counted(m, x, 4)], [("f32", (2, 4))], mode="numpy")
+    m.result(shaped)
+    m.result(m.layer("Add", [zeros, m.parameter("y", "f32", (rows, 4))], [("f32", (2, 4))])[0])
+    path = m.save(tmp_path)
+    text = path.read_text()
+    path.write_text(text.replace('shape="2,6"', 'shape="3,6"', 1))
+    report = irrun.validate(path)
+    assert [(found.code, found.layer.name) for found in report.errors + report.warnings] == [(code, "x")]
+
+
 def test_a_port_that_is_missing_before_another_one_is_told_where_its_edge_begins(tmp_path):
     """The port behind it stands for the first output then, with which the Add cannot be computed."""
     m = Model()

@@ -27,6 +27,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     ports declare: a warning says where that begins.
     """
     others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
+    counted: dict[Value, Layer] = {}  # whose numbers are made of the sizes of such, with that layer
     silent: list[_Unsized] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
@@ -72,7 +73,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 code = "W932" if value.consumers or not value.index else "I902"
                 code = "I904" if _is_compressed_output(node, value) else code
                 for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
-                    other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
+                    other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
             if port.dims:
                 pair = id(port.dims), id(tensor.shape)
                 if pair in fitting:
@@ -81,9 +82,11 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     fitting.add(pair)
                 elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
                     found = _other_shape(node, port, tensor, f"output {value.index}")
-                    other.append((port, tensor, _said_of(node, value, found, inference, others, wanted)))
+                    other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
             elif _is_sized(node, tensor, inference):
                 silent.append(_Unsized(node, port, tensor, f"output {value.index}"))
+        if others:
+            counted.update(_counted(node, others, counted))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
     yield from {each.span: each for each in half}.values()  # several edges may begin at one output
@@ -107,13 +110,13 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
 
 
 class _Unsized(NamedTuple):
-    """A port that declares no sizes, as one of a scalar does, and what is there; of an input, which one, and its value."""
+    """A port that declares no sizes, as one of a scalar does, and what is there; of an input, its number and value."""
 
     node: InferredLayer
     port: Port
     tensor: Tensor
     where: str
-    index: int = 0
+    number: int = 0
     source: Value | None = None
 
     def diagnostic(self) -> Diagnostic:
@@ -123,7 +126,7 @@ class _Unsized(NamedTuple):
 
     def contradiction(self, said: Diagnostic) -> Contradiction | None:
         """What may be exchanged with another input; None for an output."""
-        return None if self.source is None else Contradiction(self.node.layer, self.index, self.source, [said])
+        return None if self.source is None else Contradiction(self.node.layer, self.number, self.source, [said])
 
 
 def _is_sized(node: InferredLayer, tensor: Tensor, inference: Inference) -> bool:
@@ -170,16 +173,31 @@ def _is(port: Port, tensor: Tensor) -> bool:
     return port.precision == tensor.type and not contradicts(port.dims, tensor)
 
 
+def _counted(
+    node: InferredLayer, others: Mapping[Value, Layer], counted: Mapping[Value, Layer]
+) -> Iterator[tuple[Value, Layer]]:
+    """The outputs whose numbers are known, of a layer that reads what is not as declared, or numbers made of that."""
+    origins = [others.get(source) or counted.get(source) for source in node.layer.inputs if source is not None]
+    origin = next(filter(None, origins), None)
+    if origin is not None:
+        for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
+            if tensor.content is not None:
+                yield value, origin
+
+
 def _said_of(
     node: InferredLayer,
     value: Value,
     found: Diagnostic,
     inference: Inference,
     others: dict[Value, Layer],
+    counted: Mapping[Value, Layer],
     wanted: Mapping[int, Port],
 ) -> Diagnostic:
     """What is said of an output that is not as declared, which is written down in `others`."""
-    origin = _origin(node, value, inference, others, wanted)
+    origin = _origin(node, value, inference, others, {}, wanted) or (
+        _origin(node, value, inference, others, counted, wanted) if counted else None
+    )
     others[value] = origin or node.layer
     return found if origin is None else _following(found, origin)
 
@@ -189,18 +207,22 @@ def _origin(
     value: Value,
     inference: Inference,
     others: Mapping[Value, Layer],
+    counted: Mapping[Value, Layer],
     wanted: Mapping[int, Port],
 ) -> Layer | None:
     """Where it begins that an output is not as declared: a layer before, or this one where it reads, if it would be so
-    for inputs that are; None if it begins at the output."""
+    for inputs that are, and for any numbers in those that are `counted`; None if it begins at the output."""
     layer = node.layer
     changed = [source for source in layer.inputs if source is not None and source in others]
-    if not (changed or wanted):
+    numbers = [source for source in layer.inputs if source is not None and source in counted]
+    if not (changed or numbers or wanted):
         return None
     inputs: list[Tensor | None] = []
     for index, source in enumerate(layer.inputs):
         port = wanted.get(index, source.port if source in others else None) if source is not None else None
         known = None if source is None else inference.tensor(source)
+        if known is not None and source in counted:
+            known = Tensor(known.type, known.shape)
         inputs.append(known if port is None or known is None else as_declared(known, port))
     try:
         outputs: Sequence[Tensor] | None
@@ -214,7 +236,9 @@ def _origin(
         return None
     port, expected = value.port, outputs[value.index]
     follows = port.precision in (None, expected.type) and not (port.dims and contradicts(port.dims, expected))
-    return (others[changed[0]] if changed else layer) if follows else None
+    if not follows:
+        return None
+    return others[changed[0]] if changed else counted[numbers[0]] if numbers else layer
 
 
 def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:

@@ -3,7 +3,7 @@ if these were. What cannot be computed for that reason alone is told there."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
@@ -18,6 +18,9 @@ if TYPE_CHECKING:
 
 _MAX_BACK = 1000
 """Layers that are gone back through to where it begins."""
+
+_MAX_COUNTED = 100
+"""Layers that are gone back through to see which sizes a number is made of."""
 
 _MOST_NOTED = 8
 """Further errors of one cause that a diagnostic has a note for."""
@@ -57,21 +60,63 @@ def _is_scalar(port: Port, tensor: Tensor) -> bool:
 
 def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
     """The output of a layer before but for which this one would break no rule: it is not as its port declares."""
-    wrong = misdeclared(layer, inference)
-    if not wrong:
-        arrived = misarrived(layer, inference)
+    value = _first_wrong(op, layer, attrs, inference, None)
+    if value is None:
+        arrived = [] if misdeclared(layer, inference) else misarrived(layer, inference)
         return arrived[0] if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None else None
-    if not wrong or _outputs(op, layer, attrs, inference) is None:
-        return None
-    value = wrong[0]
     for _ in range(_MAX_BACK):
         node = inference.nodes[value.layer]
-        before = misdeclared(node.layer, inference)
-        outputs = _outputs(node.op, node.layer, node.attrs, inference) if before and not node.layer.bodies else None
-        if outputs is None or value.index >= len(outputs) or not as_told(value.port, outputs[value.index]):
+        before = None if node.layer.bodies else _first_wrong(node.op, node.layer, node.attrs, inference, value)
+        if before is None:
             return value
-        value = before[0]
+        value = before
     return None
+
+
+def _first_wrong(
+    op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference, value: Value | None
+) -> Value | None:
+    """The first thing that is not as its port declares, of what a layer reads or of what numbers that it reads are the
+    sizes of; but for these `value` would be as declared, or the layer break no rule where there is none."""
+    wrong = misdeclared(layer, inference)
+    if wrong and _explain(_outputs(op, layer, attrs, inference), value):
+        return wrong[0]
+    counted = _counted(layer, inference)
+    if counted and _explain(_outputs(op, layer, attrs, inference, unknown=counted), value):
+        return wrong[0] if wrong else next(iter(counted.values()))
+    return None
+
+
+def _explain(outputs: Sequence[Tensor] | None, value: Value | None) -> bool:
+    if outputs is None or value is None:
+        return outputs is not None
+    return value.index < len(outputs) and as_told(value.port, outputs[value.index])
+
+
+def _counted(layer: Layer, inference: Inference) -> dict[int, Value]:
+    """The inputs whose numbers are made of the sizes of something that is not as its port declares, with that."""
+    found: dict[int, Value] = {}
+    for number, value in enumerate(layer.inputs):
+        if value is None or not _has_numbers(value, inference):
+            continue
+        seen, waiting = {value}, [value]
+        for _ in range(_MAX_COUNTED):
+            if not waiting:
+                break
+            maker = waiting.pop().layer
+            wrong = misdeclared(maker, inference)
+            if wrong:
+                found[number] = wrong[0]
+                break
+            before = [each for each in maker.inputs if each is not None and _has_numbers(each, inference)]
+            waiting += [each for each in before if each not in seen]
+            seen.update(before)
+    return found
+
+
+def _has_numbers(value: Value, inference: Inference) -> bool:
+    """Whether something is known of the numbers of a tensor that is no constant."""
+    return bool(value.layer.inputs) and inference.tensor(value).content is not None
 
 
 def misdeclared(layer: Layer, inference: Inference) -> list[Value]:
@@ -90,13 +135,21 @@ def misarrived(layer: Layer, inference: Inference) -> list[Value]:
 
 
 def _outputs(
-    op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference, *, arriving: bool = False
+    op: Op,
+    layer: Layer,
+    attrs: dict[str, Any],
+    inference: Inference,
+    *,
+    arriving: bool = False,
+    unknown: Collection[int] = (),
 ) -> Sequence[Tensor] | None:
-    """What a layer would give if all that it reads were as declared, where it arrives if `arriving`; None where it
-    would still break a rule."""
+    """What a layer would give if all that it reads were as declared, where it arrives if `arriving`, and the numbers of
+    the `unknown` inputs any; None where it would still break a rule."""
     inputs = []
     for number, value in enumerate(layer.inputs):
         known = inference.tensor(value)
+        if number in unknown:
+            known = Tensor(known.type, known.shape)
         if arriving and value is not None:
             port = layer.input_ports[number]
             inputs.append(known if fits(port, known) else as_declared(known, port))
