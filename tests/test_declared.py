@@ -207,10 +207,17 @@ def test_a_port_that_is_missing_before_another_one_is_told_where_its_edge_begins
     assert said(path) == [("E206", "VariadicSplit")]
 
 
-def test_edges_of_a_tensor_and_a_scalar_that_are_exchanged_are_one_warning(tmp_path):
+@pytest.mark.parametrize(
+    ("shape", "factor", "message"),
+    [
+        ((2, 3), np.float32(2), "input 0 is declared as [2, 3], but is []"),
+        (("?", 3), np.ones((1, 3), np.float32), "input 0 is declared as [?, 3], but as [1, 3] where the edge begins"),
+    ],
+)
+def test_edges_of_a_tensor_and_one_of_few_elements_that_are_exchanged_are_one_warning(shape, factor, message, tmp_path):
     m = Model()
-    x = m.parameter("x", "f32", (2, 3))
-    m.result(m.layer("Multiply", [x, m.constant(np.float32(2), "two")], [("f32", (2, 3))])[0])
+    x = m.parameter("x", "f32", shape)
+    m.result(m.layer("Multiply", [x, m.constant(factor)], [("f32", x[3])])[0])
     path = m.save(tmp_path)
     sound = path.read_bytes()
     assert not irrun.validate(path).diagnostics
@@ -218,7 +225,7 @@ def test_edges_of_a_tensor_and_a_scalar_that_are_exchanged_are_one_warning(tmp_p
     content = sound.replace(ends % (0, 0), ends % (1, 0)).replace(ends % (1, 1), ends % (0, 1))
     path.write_bytes(content)
     (found,) = irrun.validate(path).diagnostics
-    assert (found.code, found.message) == ("W931", "input 0 is declared as [2, 3], but is []")
+    assert (found.code, found.message) == ("W931", message)
     assert found.help == "the edges to both seem to be exchanged, as to where they begin; OpenVINO goes by the edges"
     assert found.line == 1 + content[: content.index(b"<input>")].count(b"\n") + 1
     assert mended(path, content).content == content

@@ -17,6 +17,9 @@ from irrun.spec.op import Tensor, Violation
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Converting
 
+_COMPARED = 8
+"""Inputs of a layer with which one of them is compared."""
+
 _HELP = "OpenVINO ignores what ports declare and infers it; people and other tools read it"
 
 
@@ -31,7 +34,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     silent: list[_Unsized] = []
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
-    half: list[Diagnostic] = []
+    half: list[Contradiction] = []
     mistaken, blamed = inference.mistaken, inference.blamed
     doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
     for node in inference.nodes.values():
@@ -54,7 +57,8 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 if sized and contradicts(port.dims, known):
                     said.append(_other_shape(node, port, known, f"input {index}"))
                 elif sized and not contradicts(declared.dims, known):
-                    half += _half_known(node, port, source, known, f"input {index}")
+                    found_half = [*_half_known(node, port, source, known, f"input {index}")]
+                    half += [Contradiction(layer, index, source, found_half)] if found_half else []
             elif port.precision and declared.dims and known.shape and not port.dims:
                 silent.append(_Unsized(node, port, known, f"input {index}", index, source))
             if said:
@@ -89,24 +93,39 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
             counted.update(_counted(node, others, counted))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
-    yield from {each.span: each for each in half}.values()  # several edges may begin at one output
     if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
         # in a file whose ports say sizes, one without is one of a scalar
-        others_of: dict[Layer, list[Contradiction]] = {}
-        for each in odd:
-            others_of.setdefault(each.layer, []).append(each)
         for unsized in silent:
-            layer = unsized.node.layer
-            if unsized.port.element.children or layer.graph in mistaken:
+            if unsized.port.element.children or unsized.node.layer.graph in mistaken:
                 continue
-            said_of_it = unsized.diagnostic()
-            contradiction = unsized.contradiction(said_of_it)
-            if contradiction and any(each.mirrors(contradiction) for each in others_of.get(layer, ())):
-                odd.append(contradiction)
+            found = unsized.diagnostic()
+            contradiction = unsized.contradiction(found)
+            if contradiction is None:
+                yield found
             else:
-                yield said_of_it
+                half.append(contradiction)
+    if half:
+        alone, mirrored = _told_apart(odd, half)
+        odd += mirrored
+        yield from {found.span: found for each in alone for found in each.said}.values()  # edges may share an output
     if odd:
         yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
+
+
+def _told_apart(
+    odd: Sequence[Contradiction], half: Sequence[Contradiction]
+) -> tuple[list[Contradiction], list[Contradiction]]:
+    """Those of the `half` that no other input of the same layer mirrors, and those that one does."""
+    of_layer: dict[Layer, list[Contradiction]] = {}
+    for each in (*odd, *half):
+        of_layer.setdefault(each.layer, []).append(each)
+    alone: list[Contradiction] = []
+    mirrored: list[Contradiction] = []
+    for each in half:
+        others = of_layer[each.layer][:_COMPARED]
+        found = any(other.mirrors(each) for other in others if other is not each)
+        (mirrored if found else alone).append(each)
+    return alone, mirrored
 
 
 class _Unsized(NamedTuple):
