@@ -111,8 +111,8 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
         C2: each index lies in [0, s), s the size of the axis.
 
     Negative indices that are constant count from the end, with a warning, where OpenVINO has it so: among constants and
-    sizes of shapes, and where it is one index, and the size of the axis is known. For others its CPU plugin gives
-    zeros, as for indices above the axis.
+    sizes of shapes, and where it is one index, a scalar or a vector, and the size of the axis is known. For others its
+    CPU plugin gives zeros, as for indices above the axis, or for one of more axes what depends on where data lie.
 
     Source: movement/gather-1.rst
 
@@ -156,8 +156,8 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
         C4: each index lies in [0, s), s the size of the axis.
 
     Negative indices that are constant count from the end, with a warning, where OpenVINO has it so: among constants and
-    sizes of shapes, and where it is one index, and the size of the axis is known. For others its CPU plugin gives
-    zeros, as for indices above the axis.
+    sizes of shapes, and where it is one index, a scalar or a vector, and the size of the axis is known. For others its
+    CPU plugin gives zeros, as for indices above the axis, or for one of more axes what depends on where data lie.
 
     Source: movement/gather-7.rst
 
