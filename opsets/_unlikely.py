@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import UNLIKELY, UNSORTED, Doubt, Tensor
+from irrun.spec import UNLIKELY, UNSORTED, Doubt, Tensor, comparable
 
 Tensors = Mapping[str, Tensor]
 Attrs = Mapping[str, Any]
@@ -105,7 +105,7 @@ def _first(tensor: Tensor, wrong: Callable[[Any], Any]) -> tuple[str, Any] | Non
         return None
     value = tensor.value
     assert value is not None
-    found = np.argwhere(wrong(value))
+    found = np.argwhere(wrong(comparable(value)))
     if not len(found):
         return None
     place = tuple(map(int, found[0]))
