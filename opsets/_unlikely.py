@@ -13,6 +13,9 @@ from irrun.spec import UNLIKELY, UNSORTED, Doubt, Tensor, comparable
 Tensors = Mapping[str, Tensor]
 Attrs = Mapping[str, Any]
 
+PILLOW = -0.5
+"""The coefficient of Pillow's bicubic resampling."""
+
 
 def indices_outside(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
     """Indices of a Gather beyond its data."""
@@ -86,6 +89,17 @@ def crops_beyond(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
             message = f"dimension {axis} has {size} elements, of which pads of {begin} and {end} crop more"
             yield Doubt(f"{message}: nothing comes out", "pads_begin" if begin < end else "pads_end", UNLIKELY)
             return
+
+
+def pillow_coefficients(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """A coefficient other than Pillow's, where its cubic mode is asked for.
+
+    Converters from PyTorch, which computes as Pillow does, write the coefficient of the other cubic mode.
+    """
+    given = attrs["cube_coeff"]
+    if attrs["mode"] == "bicubic_pillow" and given != PILLOW:
+        message = f"`cube_coeff` is {given:g} for `bicubic_pillow`: irrun resamples with it, but Pillow, PyTorch and"
+        yield Doubt(f"{message} OpenVINO's CPU plugin with {PILLOW} whatever it is", None, UNLIKELY)
 
 
 def _outside(name: str, tensor: Tensor, low: float, high: int, what: str) -> Iterator[Doubt]:
