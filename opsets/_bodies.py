@@ -301,9 +301,17 @@ def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array], 
 
 
 def _blank_results(body: Body, arrays: Sequence[Array], most: int | None) -> list[Array]:
-    """Zeros in place of the results of a body that does not run, of the sizes that they would have if it did."""
+    """Zeros in place of the results of a body that does not run, of the sizes that they would have if it did.
+
+    Those that it cannot give of inputs like these are as they would be of what its parameters declare.
+    """
     parameters = _counted(body, parameter_tensors(body, [Tensor.of(array) for array in arrays]), most)
-    return [_filler(tensor) for tensor in infer(body, parameters)]
+    results = infer(body, parameters)
+    if body.declared and any(tensor.type == "dynamic" for tensor in results):
+        declared = infer(body, body.declared)
+        pairs = zip(results, declared, strict=True)
+        results = [other if tensor.type == "dynamic" else tensor for tensor, other in pairs]
+    return [_filler(tensor) for tensor in results]
 
 
 # Inference

@@ -8,7 +8,21 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import Array, Dim, Node, Shape, Size, Sizes, broadcast, every, fresh, meet, product, shape_text
+from irrun.spec import (
+    Array,
+    Dim,
+    Node,
+    Shape,
+    Size,
+    Sizes,
+    broadcast,
+    comparable,
+    every,
+    fresh,
+    meet,
+    product,
+    shape_text,
+)
 
 from ._precision import accumulator
 
@@ -82,6 +96,7 @@ def check_tuples(node: Node, label: str, name: str, sizes: Sequence[Size], *, ne
     value = node.value(name)
     if value is None:
         return
+    value = comparable(value)
     found: dict[bool, str] = {}
     for column, size in enumerate(sizes):
         part = value[..., column]

@@ -8,10 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec import UNLIKELY, UNSORTED, Doubt, Tensor
+from irrun.spec import UNLIKELY, UNSORTED, Doubt, Tensor, comparable
 
 Tensors = Mapping[str, Tensor]
 Attrs = Mapping[str, Any]
+
+PILLOW = -0.5
+"""The coefficient of Pillow's bicubic resampling."""
 
 
 def indices_outside(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
@@ -88,6 +91,17 @@ def crops_beyond(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
             return
 
 
+def pillow_coefficients(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """A coefficient other than Pillow's, where its cubic mode is asked for.
+
+    Converters from PyTorch, which computes as Pillow does, write the coefficient of the other cubic mode.
+    """
+    given = attrs["cube_coeff"]
+    if attrs["mode"] == "bicubic_pillow" and given != PILLOW:
+        message = f"`cube_coeff` is {given:g} for `bicubic_pillow`: irrun resamples with it, but Pillow, PyTorch and"
+        yield Doubt(f"{message} OpenVINO's CPU plugin with {PILLOW} whatever it is", None, UNLIKELY)
+
+
 def _outside(name: str, tensor: Tensor, low: float, high: int, what: str) -> Iterator[Doubt]:
     found = _first(tensor, lambda numbers: (numbers < low) | (numbers >= high))
     if found is not None:
@@ -105,7 +119,7 @@ def _first(tensor: Tensor, wrong: Callable[[Any], Any]) -> tuple[str, Any] | Non
         return None
     value = tensor.value
     assert value is not None
-    found = np.argwhere(wrong(value))
+    found = np.argwhere(wrong(comparable(value)))
     if not len(found):
         return None
     place = tuple(map(int, found[0]))

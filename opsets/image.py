@@ -18,6 +18,7 @@ from irrun.spec import (
     NUMERIC,
     Array,
     Attr,
+    Doubting,
     Input,
     Node,
     Op,
@@ -33,6 +34,8 @@ from irrun.spec import (
     op,
     shape_text,
 )
+
+from ._unlikely import pillow_coefficients
 
 SCALE_TOLERANCE = 1e-6
 """What the reference adds to a scale before it multiplies a size, so that a third of 3 is 1."""
@@ -210,7 +213,7 @@ def _(node: Node) -> Shapes:
         ),
         *INTERPOLATION,
     ],
-    traits=[_resizing("scales_or_sizes")],
+    traits=[_resizing("scales_or_sizes"), Doubting(pillow_coefficients)],
 )
 def interpolate(
     image: Array, scales_or_sizes: Array, axes: Array | None = None, *, shape_calculation_mode: str, **attrs: Any
@@ -228,7 +231,8 @@ def interpolate(
         C6: the Pillow modes have two axes, height and width; axis 0 of four or more is that of the batch.
 
     Choice: as Interpolate-4; in the Pillow modes integers are rounded after each of the two passes, as in the
-    reference, and floating-point numbers once, as in OpenVINO's plugin.
+    reference, and floating-point numbers once, as in OpenVINO's plugin. The mode bicubic_pillow goes by cube_coeff, as
+    on the page and in the reference, with a warning where it is not that of Pillow, -0.5.
 
     Source: image/interpolate-11.rst
 

@@ -85,6 +85,10 @@ from ._window import axes_of, check_lengths, check_windows, framed, patches
 NUMBER = ANY - {"string"}
 """What pages of this category call numeric, and mean booleans and packed types with it: elements are only moved."""
 
+INDICES = INTEGER | {"i4", "u4"}
+"""Indices and repeats of the pages that have any integers for them. Those of four bits OpenVINO reads right in these
+places alone: where it asks for axes, sizes or steps before a run it takes their bytes for the numbers."""
+
 ONE = "[] | [1]"
 """The shape of an axis: a scalar, or a tensor of one element."""
 
@@ -93,7 +97,7 @@ BATCH_DIMS = Attr("batch_dims", INT, 0)
 
 @op(
     "Gather-1",
-    types={"T": ANY, "T_IND": INTEGER, "T_AXIS": INTEGER},
+    types={"T": ANY, "T_IND": INDICES, "T_AXIS": INTEGER},
     inputs=[
         Input("data", "T", "[*data]"),
         Input("indices", "T_IND", "[*indices]"),
@@ -111,8 +115,8 @@ def gather_1(data: Array, indices: Array, axis: Array) -> Any:
         C2: each index lies in [0, s), s the size of the axis.
 
     Negative indices that are constant count from the end, with a warning, where OpenVINO has it so: among constants and
-    sizes of shapes, and where it is one index, and the size of the axis is known. For others its CPU plugin gives
-    zeros, as for indices above the axis.
+    sizes of shapes, and where it is one index, a scalar or a vector, and the size of the axis is known. For others its
+    CPU plugin gives zeros, as for indices above the axis, or for one of more axes what depends on where data lie.
 
     Source: movement/gather-1.rst
 
@@ -156,8 +160,8 @@ def gather_7(data: Array, indices: Array, axis: Array, *, batch_dims: int) -> An
         C4: each index lies in [0, s), s the size of the axis.
 
     Negative indices that are constant count from the end, with a warning, where OpenVINO has it so: among constants and
-    sizes of shapes, and where it is one index, and the size of the axis is known. For others its CPU plugin gives
-    zeros, as for indices above the axis.
+    sizes of shapes, and where it is one index, a scalar or a vector, and the size of the axis is known. For others its
+    CPU plugin gives zeros, as for indices above the axis, or for one of more axes what depends on where data lie.
 
     Source: movement/gather-7.rst
 
@@ -269,7 +273,7 @@ def _(node: Node) -> Shapes:
 
 @op(
     "GatherND-5",
-    types={"T": ANY, "T_IND": INTEGER},
+    types={"T": ANY, "T_IND": INDICES},
     inputs=[Input("data", "T", "[n, *data]"), Input("indices", "T_IND", "[*places, length]")],
     outputs=[Output("output", "T", "[*output]")],
     attrs=[Attr("batch_dims", INT, 0, least=0)],
@@ -365,7 +369,7 @@ def _tuple_rows(arrays: Sequence[Any], shape: Shape) -> tuple[Array, Array | Non
 
 @op(
     "ScatterElementsUpdate-3",
-    types={"T": NUMBER, "T_IND": INTEGER, "T_AXIS": INTEGER},
+    types={"T": NUMBER, "T_IND": INDICES, "T_AXIS": INTEGER},
     inputs=[
         Input("data", "T", "[*data]"),
         Input("indices", "T_IND", "[*indices]"),
@@ -410,7 +414,7 @@ def _(node: Node) -> Shapes:
 @op(
     "ScatterElementsUpdate-12",
     of=scatter_elements_update_3,
-    types={"T": ANY, "T_IND": INTEGER, "T_AXIS": INTEGER},
+    types={"T": ANY, "T_IND": INDICES, "T_AXIS": INTEGER},
     attrs=[
         Attr("reduction", choice("none", "sum", "prod", "min", "max", "mean"), "none"),
         Attr("use_init_val", BOOL, True),
@@ -484,7 +488,7 @@ def _reduces(type: str, reduction: str) -> bool:
 
 @op(
     "ScatterUpdate-3",
-    types={"T": NUMBER, "T_IND": INTEGER, "T_AXIS": INTEGER},
+    types={"T": NUMBER, "T_IND": INDICES, "T_AXIS": INTEGER},
     inputs=[
         Input("data", "T", "[*data]"),
         Input("indices", "T_IND", "[*indices]"),
@@ -1046,7 +1050,7 @@ broadcast_3.lowers("Broadcast-1", mode=("numpy", "explicit"))
 
 @op(
     "Tile-1",
-    types={"T": ANY, "T_REPEATS": INTEGER | {"i4", "u4"}},
+    types={"T": ANY, "T_REPEATS": INDICES},
     inputs=[Input("data", "T", "[*data]"), Input("repeats", "T_REPEATS", "[n]")],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,

@@ -450,7 +450,7 @@ def _(node: Node) -> None:
 
 @op(
     "LSTMCell-1",
-    types={"T": FLOAT},
+    types={"T": FLOAT, "T_P": FLOAT},
     inputs=[
         Input("X", "T", "[batch_size, input_size]"),
         Input("initial_hidden_state", "T", "[batch_size, hidden_size]"),
@@ -458,6 +458,7 @@ def _(node: Node) -> None:
         Input("W", "T", "[4 * hidden_size, input_size]"),
         Input("R", "T", "[4 * hidden_size, hidden_size]"),
         Input("B", "T", "[4 * hidden_size]", optional=True),
+        Input("P", "T_P", "[3 * hidden_size]", optional=True),
     ],
     outputs=[
         Output("Ho", "T", "[batch_size, hidden_size]"),
@@ -477,6 +478,7 @@ def lstm_cell_1(
     W: Array,
     R: Array,
     B: Array | None = None,
+    P: Array | None = None,
     *,
     hidden_size: int,
     activations: Sequence[str],
@@ -491,11 +493,13 @@ def lstm_cell_1(
     Constraints:
         C1: activations names a function for each of f, g and h: relu, sigmoid or tanh; further ones are ignored.
         C2: hidden_size is that of the states.
-        C3: W, R and B have 4 * hidden_size rows.
+        C3: W, R and B have 4 * hidden_size rows, and P has 3 * hidden_size.
+        C4: P is zeros.
 
     Deviation: the page lacks two attributes that OpenVINO writes. With input_forget, i is 1 - f (its CPU plugin ignores
     that). Whatever weights_format says, gates stand in the order fico, which is that of the page: so does OpenVINO,
-    which writes ifco where a file has no weights_format.
+    which writes ifco where a file has no weights_format. The page lacks P, too, the weights of peepholes from the cell
+    state to the gates: OpenVINO has this input, and computes without it, whatever it is.
 
     Source: sequence/lstm-cell-1.rst
 
@@ -513,9 +517,21 @@ def lstm_cell_1(
 def _(node: Node) -> None:
     check_cell(node, 3)
     check_rows(node, "C3", "4 * hidden_size", 4)
+    check_rows(node, "C3", "3 * hidden_size", 3)
+    peepholes = node.value("P")
+    if peepholes is not None and peepholes.any():
+        place = int(peepholes.astype(bool).argmax())
+        message = f"`P[{place}]` is {peepholes[place]}, expected zeros: the gates do not read the cell state"
+        node.fail("C4", message, "P")
 
 
-@op("LSTMCell-4", of=lstm_cell_1, attrs=cell_attrs("sigmoid", "tanh", "tanh"))
+@op(
+    "LSTMCell-4",
+    of=lstm_cell_1,
+    types={"T": FLOAT},
+    inputs=lstm_cell_1.inputs[:-1],
+    attrs=cell_attrs("sigmoid", "tanh", "tanh"),
+)
 def lstm_cell(
     X: Array,
     initial_hidden_state: Array,
@@ -550,6 +566,12 @@ def lstm_cell(
     step = lstm(R, activations, clip)
     states = step(projected(X, W, B), [widened(initial_hidden_state), widened(initial_cell_state)])
     return tuple(state.astype(X.dtype, copy=False) for state in states)
+
+
+@lstm_cell.shapes
+def _(node: Node) -> None:
+    check_cell(node, 3)
+    check_rows(node, "C3", "4 * hidden_size", 4)
 
 
 @op(

@@ -232,6 +232,36 @@ def test_edges_of_a_tensor_and_one_of_few_elements_that_are_exchanged_are_one_wa
     assert mended(path, content, unsafe=True).content == sound
 
 
+EXCHANGED = [  # of the body of a loop, where two edges lead; the one that is left and what it is about
+    ((8, 0), (4, 1), "E303", "`B` is boolean, but `A` is f32", 124, "input 0 of layer 8 `Result_13270`"),
+    (
+        (8, 0),
+        (7, 0),
+        "E401",
+        "Loop-5 C6: result 0 of the body is boolean, but",
+        58,
+        "input 0 of layer 8 `Result_13270`",
+    ),
+    ((4, 1), (7, 0), "E209", "the layers depend on each other in a cycle: 4", 187, "input 0 of layer 7 `Result_13269`"),
+]
+
+
+@pytest.mark.parametrize(("end", "other", "code", "message", "line", "where"), EXCHANGED)
+def test_edges_of_a_body_that_are_exchanged_are_one_error(end, other, code, message, line, where):
+    path = Path("samples/stateful-loop/model.xml")
+    head, body, rest = re.split(r"(<body>.*</body>)", path.read_text(encoding="utf-8"), flags=re.S)
+    edges = [rf'<edge from-layer="(\d+)" from-port="(\d+)" (to-layer="{a}" to-port="{b}" */>)' for a, b in (end, other)]
+    starts = [re.search(pattern, body).group(1, 2) for pattern in edges]
+    for pattern, start in zip(edges, starts[::-1], strict=True):
+        body = re.sub(pattern, r'<edge from-layer="{}" from-port="{}" \3'.format(*start), body)
+    report = irrun.validate(path, content=f"{head}{body}{rest}".encode())
+    (found,) = report.diagnostics
+    assert (found.code, found.line) == (code, line)
+    assert found.message.startswith(message)
+    assert found.help.startswith("the edges to both seem to be exchanged, as to where they begin; ")
+    assert found.notes[0].message.startswith(where)
+
+
 def test_outputs_of_one_layer_that_are_of_other_types(tmp_path):
     m = Model()
     data = {"axis": "0", "mode": "max", "sort": "value", "index_element_type": "i32"}

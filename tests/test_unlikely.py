@@ -62,7 +62,13 @@ def tile(*repeats):
     return made("Tile", "opset1", [("f32", (2, 3)), I64(repeats)], [("f32", (2, 0 if min(repeats) < 1 else 6))])
 
 
+def resampled(mode, **attrs):
+    inputs, more = [("f32", (1, 1, 4, 4)), I64([2, 2]), I64([2, 3])], {"shape_calculation_mode": "sizes"}
+    return made("Interpolate", "opset11", inputs, [("f32", (1, 1, 2, 2))], mode=mode, **more, **attrs)
+
+
 ALL = "no box is removed"
+PILLOW = "irrun resamples with it, but Pillow, PyTorch and OpenVINO's CPU plugin with -0.5 whatever it is"
 TOLD = [
     (
         pad((0, -1), (0, -3)),
@@ -99,6 +105,8 @@ TOLD = [
     (suppression(50, version="opset4"), "W954", f"`iou_threshold` is 50, outside [0, 1]: {ALL}"),
     (suppression(50, version="opset5"), "W954", f"`iou_threshold` is 50, outside [0, 1]: {ALL}"),
     (suppression(50, version="opset13"), "W954", f"`iou_threshold` is 50, outside [0, 1]: {ALL}"),
+    (resampled("bicubic_pillow"), "W954", f"`cube_coeff` is -0.75 for `bicubic_pillow`: {PILLOW}"),
+    (resampled("bicubic_pillow", cube_coeff="-1"), "W954", f"`cube_coeff` is -1 for `bicubic_pillow`: {PILLOW}"),
     (search([1, 3, 2, 4]), "W947", "`sorted[2]` is 2.0, below `sorted[1]`, which is 3.0: a search may miss it"),
 ]
 NOT_TOLD = [
@@ -116,6 +124,9 @@ NOT_TOLD = [
     suppression(50, F32(0.5)),  # which fades scores instead
     suppression(50, ("f32", ())),
     made("NonMaxSuppression", "opset4", [("f32", (1, 4, 4)), ("f32", (1, 1, 4)), I64(4)], [("i64", (4, 3))]),
+    resampled("bicubic_pillow", cube_coeff="-0.5"),
+    resampled("bilinear_pillow"),
+    resampled("cubic", cube_coeff="-0.75"),
     search([1, 3, 3, 4]),
     search([]),
 ]

@@ -853,6 +853,7 @@ CODES: dict[str, Code] = {
         "The op is defined with this constant, and OpenVINO computes what irrun does, but little comes of it: zeros "
         "for an index behind the end of the data, NaN for a negative variance, no box that hides another, a Reshape "
         "that only data without elements fit (with -1 beside a 0 for data of unknown sizes, which OpenVINO refuses). "
+        "A cube_coeff that is not Pillow's for the mode bicubic_pillow OpenVINO's CPU plugin does not go by. "
         "Most often it is the constant of another layer, counts from 1, or has another unit. Constants alone are "
         "looked at; such data of a run are computed without a word.",
         ("a NonMaxSuppression with the iou_threshold 50", "0.5"),

@@ -14,11 +14,16 @@ from irrun.records import NamedTuple
 MAX_LOOKED_AT = 1000
 """Inputs of a model that are not as declared: where they are more, that is no matter of single edges."""
 
+_FEW = 64
+"""Diagnostics of a model among which those of two edges that are exchanged are looked for."""
+
 _COMPARED = 8
 """Other inputs, of the same shapes, that one is compared with."""
 
 _OF_READERS = ("W931", "W932", "E303", "E304", "E305", "E401", "E310")
 """What is said of a layer where an edge to it begins at another one than it should."""
+
+_CYCLE = "E209"
 
 _EDGES = "OpenVINO goes by the edges"
 
@@ -66,6 +71,62 @@ def told_at_readers(
         if f"layer {layer}" not in (found[at].help or ""):
             found[at] = replace(found[at], notes=(*found[at].notes, Note(message, layer.span)))
     return told, found
+
+
+def told_of_exchanged(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
+    """What is found, with one diagnostic where two edges are exchanged, of which each may keep a layer from being
+    computed, or lead back to where it begins."""
+    said = [each for each in found if each.code in (*_OF_READERS, _CYCLE)]
+    if not any(each.severity == "error" for each in said) or not 1 < len(said) <= _FEW:
+        return [*found]
+    ends = [end for layer in graph.walk() for end in _off(layer, said)]
+    ends.sort(key=lambda end: (end.said[0].severity != "error", end.port.element.offset))  # of which one is left
+    merged: dict[int, Diagnostic] = {}
+    dropped: set[int] = set()
+    for number, one in enumerate(ends):
+        for other in ends[number + 1 :]:
+            first, second = ([each for each in end.said if id(each) not in dropped] for end in (one, other))
+            if not first or id(first[0]) in merged or not one.mirrors(other):
+                continue
+            rest = [each for each in (*first[1:], *second) if each is not first[0]]
+            if rest:
+                merged[id(first[0])] = _of_both(first[0], one, other, rest)
+                dropped |= {id(each) for each in rest}
+    return [merged.get(id(each), each) for each in found if id(each) not in dropped]
+
+
+def _of_both(found: Diagnostic, one: Contradiction, other: Contradiction, rest: Sequence[Diagnostic]) -> Diagnostic:
+    """What is found of one input, as of two whose edges are exchanged."""
+    where = f"input {other.number} of layer {other.layer}"
+    what = f"{where} declares what input {one.number} of layer {one.layer} reads, and reads what that one declares"
+    others = [Note(f"layer {each.layer}: {each.message}", each.span) for each in rest]
+    help = f"the edges to both seem to be exchanged, as to where they begin; {found.help or _EDGES}"
+    return replace(found, notes=(Note(what, other.port.element.span), *found.notes, *others), help=help)
+
+
+def _off(layer: Layer, said: Sequence[Diagnostic]) -> Iterator[Contradiction]:
+    """The inputs of a layer that do not declare what they read, with what of that is said: of the layer, of that in
+    whose body it is a Result, or of a cycle that it is in."""
+    owner = layer.graph.owner if layer.graph.owner is not None and layer in layer.graph.results else None
+    names = {each.label for each in (layer, owner) if each is not None}
+    about = [each for each in said if each.layer in names or _leads_through(each, layer)]
+    if not about:
+        return
+    off = [
+        Contradiction(layer, number, source, about)
+        for number, source in enumerate(layer.inputs)
+        if source is not None and not layer.input_ports[number].declares_as(source.port)
+    ]
+    spans = {each.port.element.span for each in off}
+    for end in off:
+        cyclic = [each for each in about if each.code != _CYCLE or _leads_through(each, end.source.layer)]
+        own = [each for each in cyclic if each.span == end.port.element.span or each.span not in spans]
+        if own:
+            yield end._replace(said=own)
+
+
+def _leads_through(found: Diagnostic, layer: Layer) -> bool:
+    return found.code == _CYCLE and any(note.span == layer.span for note in found.notes)
 
 
 def _only_lost_reader(layer: Layer) -> Layer | None:

@@ -79,7 +79,7 @@ from irrun.spec.dims import (
     product,
     smallest,
 )
-from irrun.spec.dtypes import NF4, element_type, numpy_dtype
+from irrun.spec.dtypes import NF4, comparable, element_type, numpy_dtype
 from irrun.spec.op import (
     ANY,
     BOOLEAN,
@@ -221,6 +221,7 @@ __all__ = [
     "broadcast",
     "broadcast_shapes",
     "choice",
+    "comparable",
     "element_type",
     "every",
     "exact",

@@ -168,9 +168,21 @@ def is_number(array: np.ndarray[Any, Any]) -> bool:
     return array.dtype.kind in "biuf" or array.dtype.kind == "V"  # bf16 and others of ml_dtypes
 
 
+_PACKED = ("int4", "uint4", "int2", "uint2")
+
+
 def is_exact(array: np.ndarray[Any, Any]) -> bool:
     """Whether the elements are integers or truths: there is no rounding between them."""
-    return array.dtype.kind in "biu" or array.dtype.name in ("int4", "uint4", "int2", "uint2")
+    return array.dtype.kind in "biu" or array.dtype.name in _PACKED
+
+
+def comparable(array: np.ndarray[Any, Any]) -> np.ndarray[Any, Any]:
+    """An array whose elements may be compared with any integer, as packed ones may with those alone that they hold.
+
+    >>> (comparable(np.array([1, 7], numpy_dtype("u4"))) < 1000).tolist()
+    [True, True]
+    """
+    return array.astype(np.int8) if array.dtype.name in _PACKED else array
 
 
 NF4 = (

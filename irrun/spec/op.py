@@ -20,7 +20,7 @@ from irrun.records import NamedTuple, dataclass
 from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
-from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
+from irrun.spec.dtypes import ELEMENT_TYPES, comparable, element_type, numpy_dtype
 from irrun.spec.lowering import Arrange, Decompose, Lowering
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
 from irrun.spec.pending import Array as Array
@@ -384,6 +384,7 @@ class Node:
             most = high.high if isinstance(high, Dim) else high
             bounded = (least is not None or most is not None) and not tensor.symbolic
             if bounded and (value := tensor.value) is not None:
+                value = comparable(value)
                 if least is not None:
                     self._outside(label, name, value, value < least, low, high)
                 if most is not None:
@@ -393,6 +394,7 @@ class Node:
             return
         value = tensor.value
         if value is not None and value.size and (int(value.min()) < low or int(value.max()) >= high):
+            value = comparable(value)
             if lenient:
                 self._outside(label, name, value, (value < -high) | (value >= high), low, high)
             self._outside(label, name, value, (value < low) | (value >= high), low, high, lenient)

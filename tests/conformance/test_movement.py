@@ -4,6 +4,7 @@ from functools import partial
 
 import ml_dtypes
 import numpy as np
+import openvino as ov
 from openvino import opset1, opset2, opset3, opset4, opset5, opset6, opset7, opset8, opset10, opset12, opset15
 from openvino.utils.node_factory import NodeFactory
 
@@ -914,6 +915,47 @@ CASES += [
             "mode = bidirectional; target_shape is empty; target_shape is not constant",
         ),
         expected=[np.float32([1, 2])],
+    ),
+]
+
+
+def four_bits(type, *values):
+    """Indices of 4 bits, an odd number of them: half of the last byte is left over."""
+    return ov.op.Constant(type, ov.Shape([len(values)]), values)
+
+
+CASES += [
+    *(
+        Case(
+            op,
+            f"indices of 4 bits, {type.get_type_name()}",
+            lambda data, axis, gather=gather, of=type: gather(data, four_bits(of, 2, 0, 1), axis),
+            [CUBE, c(1)],
+        )
+        for op, gather in (("Gather-1", opset1.gather), ("Gather-7", opset7.gather), ("Gather-8", opset8.gather))
+        for type in (ov.Type.i4, ov.Type.u4)
+    ),
+    *(
+        Case(
+            op,
+            "indices of 4 bits",
+            lambda data, gather=gather: gather(data, four_bits(ov.Type.u4, 1, 2, 3)),
+            [CUBE],
+        )
+        for op, gather in (("GatherND-5", opset5.gather_nd), ("GatherND-8", opset8.gather_nd))
+    ),
+    *(
+        Case(
+            op,
+            "indices of 4 bits",
+            lambda data, updates, axis, put=put: put(data, four_bits(ov.Type.u4, 8, 2, 5), updates, axis),
+            [CUBE.ravel()[:9], CUBE.ravel()[9:12], c(0)],
+        )
+        for op, put in (
+            ("ScatterUpdate-3", opset3.scatter_update),
+            ("ScatterElementsUpdate-3", opset3.scatter_elements_update),
+            ("ScatterElementsUpdate-12", opset12.scatter_elements_update),
+        )
     ),
 ]
 

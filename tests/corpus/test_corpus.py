@@ -147,8 +147,9 @@ def test_models_of_the_conformance_suite_have_no_defect(number, tmp_path):
     for case in all_cases()[number::8]:
         model, _ = model_of(case)
         report = irrun.validate(saved(model, tmp_path))
-        # where OpenVINO departs from the specification, it may declare shapes that are not those of the specification
-        true = ("W931", "W932", "W913") if case.deviates else ("W913",)  # constants are NaN on purpose
+        # where OpenVINO departs from the specification, it may declare shapes that are not those of the specification,
+        # or takes another number than a constant that is seldom meant
+        true = ("W931", "W932", "W913", "W954") if case.deviates else ("W913",)  # constants are NaN on purpose
         untrue = [d for d in report.diagnostics if d.code not in true]
         assert not untrue, f"{case}: {untrue[0]}"
 

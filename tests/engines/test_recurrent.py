@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, work_of
 
+import irrun
 from irrun.engines.vectorized.recurrent import COMPILERS
 from irrun.engines.work import Compiled, Post, Work
 
@@ -122,3 +123,22 @@ def test_what_is_left_to_others() -> None:
     coupled = attributes("LSTM", 6) | {"input_forget": True, "weights_format": "fico"}
     cell = [numbers(3, 5), numbers(3, 6), numbers(3, 6), numbers(24, 5), numbers(24, 6), numbers(24)]
     assert made("LSTMCell-1", coupled, cell, (3, 4, 5))[2] is None
+
+
+@pytest.mark.parametrize("engine", ["reference", "auto", "check"])
+def test_peepholes_of_zeros(engine: str) -> None:
+    """LSTMCell-1 has them as an input, of which others than zeros are refused: here by a run."""
+    g, weights = irrun.build(opset=3), [numbers(12, 4), numbers(12, 3), numbers(12)]
+    x, h, c = (g.Parameter(f"f32[2,{size}]") for size in (4, 3, 3))
+    peepholes, attrs = g.Parameter("f32[9]"), attributes("LSTM", 3)
+    for inputs in ((*weights,), (*weights, peepholes)):
+        for state in g.op("LSTMCell-1", x, h, c, *inputs, **attrs):
+            g.Result(state)
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    arrays = [numbers(2, 4), numbers(2, 3), numbers(2, 3), np.zeros(9, np.float32)]
+    plain_h, plain_c, h, c = executor.run(arrays).values()
+    np.testing.assert_allclose(h, plain_h, rtol=1e-6)
+    np.testing.assert_allclose(c, plain_c, rtol=1e-6)
+    arrays[3][2] = 0.5
+    with pytest.raises(irrun.IRError, match=r"LSTMCell-1 C4: `P\[2\]` is 0.5, expected zeros"):
+        executor.run(arrays)

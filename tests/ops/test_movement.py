@@ -2166,3 +2166,29 @@ def test_scatterndupdate_15_reduces_rows_in_order(reduction, dtype, some, monkey
     found = scatter_nd_15(data, indices, updates, reduction=reduction)
     assert found.dtype == dtype
     np.testing.assert_array_equal(found, expected.astype(dtype))
+
+
+@pytest.mark.parametrize("type", [ml_dtypes.int4, ml_dtypes.uint4])
+def test_indices_of_four_bits(type):
+    data, axis = np.arange(300, dtype=np.int32), np.array(0)
+    for op in (gather_1, gather_7, gather_8):
+        assert op(data, np.array([[6], [1]], type), axis).tolist() == [[6], [1]]
+    for op in (gather_nd_5, gather_nd_8):
+        assert op(data.reshape(3, 100), np.array([[2, 7], [0, 3]], type)).tolist() == [207, 3]
+    for op in (elements_3, elements_12, scatter_update):
+        assert op(data[:6], np.array([5, 1], type), np.int32([70, 80]), axis).tolist() == [0, 80, 2, 3, 4, 70]
+    message = r"`indices\[1\]` is 7, outside \[0, 6\)"
+    for op in (gather_1, gather_7, scatter_update):
+        updates = [np.zeros(2, np.int32)] if op is scatter_update else []
+        with pytest.raises(Violation, match=message):
+            infers(op, data[:6], np.array([0, 7], type), *updates, axis)
+
+
+def test_negative_indices_of_four_bits():
+    indices, axis = np.array([-1, -8], ml_dtypes.int4), np.array(0)
+    data = np.arange(300, dtype=np.int32)
+    assert gather_8(data, indices, axis).tolist() == [299, 292]
+    assert gather_nd_8.kernel(data, indices[:, None], batch_dims=0).tolist() == [299, 292]
+    assert elements_12(data, indices, np.int32([1, 2]), axis)[290:].tolist() == [290, 291, 2, *range(293, 299), 1]
+    with pytest.raises(Violation, match=r"`indices\[0\]` is -1, outside \[0, 300\)"):
+        infers(scatter_update, data, indices, np.zeros(2, np.int32), axis)

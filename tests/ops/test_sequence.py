@@ -870,3 +870,19 @@ class TestCTCLoss:
         assert self.run(labels=np.array([[0, 3]])) == ("C4", "`labels[0, 1]` is 3, outside [0, 3)")
         assert self.run(labels=np.array([[2, 0]])) == ("C4", "`labels[0, 0]` is 2, the blank")
         assert self.run(labels=np.array([[2, 0]]), blank_index=None) == ("C4", "`labels[0, 0]` is 2, the blank")
+
+
+def test_lstmcell_1_c3_rows_of_peepholes():
+    label, text = message(ops["LSTMCell-1"], *cell_inputs("LSTM"), np.zeros(14), hidden_size=HIDDEN)
+    assert (label, text) == ("C3", "`3 * hidden_size` is 14, expected 15")
+
+
+def test_lstmcell_1_c4_peepholes():
+    """OpenVINO has them as an input, and computes as if they were zeros."""
+    inputs, peepholes = cell_inputs("LSTM", np.float32), np.zeros(3 * HIDDEN, np.float32)
+    given = ops["LSTMCell-1"](*inputs, peepholes, hidden_size=HIDDEN)
+    plain = ops["LSTMCell-1"](*inputs, hidden_size=HIDDEN)
+    assert all((a == b).all() for a, b in zip(given, plain, strict=True))
+    peepholes[[4, 7]] = 0.5, -1
+    label, text = message(ops["LSTMCell-1"], *inputs, peepholes, hidden_size=HIDDEN)
+    assert (label, text) == ("C4", "`P[4]` is 0.5, expected zeros: the gates do not read the cell state")

@@ -228,3 +228,25 @@ def test_a_profile_has_a_loop_as_one_layer(engine, tmp_path):
     profile = Profile()
     irrun.GraphExecutor(saved(b, tmp_path), engine=engine).run([F32([0, 0])], profile=profile)
     assert [(entry.name, entry.calls) for entry in profile.entries.values()] == [("repeat", 1)]
+
+
+@pytest.mark.parametrize("engine", ["reference", "auto", "check"])
+@pytest.mark.parametrize("sliced", ["TensorIterator", "Loop"])
+@pytest.mark.parametrize("number", [0, 1])
+def test_what_no_iteration_gives_has_its_type_where_the_body_could_not_compute_it(engine, sliced, number):
+    """Rows of 3 are what the body multiplies: of no rows of 2 it would give none, which are f32 as ever."""
+    g = irrun.build()
+    x, given = g.Parameter("f32[?,?]", name="x"), [np.int64(-1), np.bool_(True)][: 2 * (sliced == "Loop")]
+    body = g.body()
+    product = body.MatMul(body.input(x, axis=0, shape="[1,3]"), np.eye(3, dtype=F32))
+    body.Result(product, axis=0)
+    body.Result(product)
+    if sliced == "Loop":
+        body.condition(body.Constant(np.bool_(True)))
+    g.Result(g.FloorMod(g.op(sliced, *given, body=body)[number], F32([[2, 3, 4]])), name="y")
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    for _ in range(2):
+        assert executor.run([F32([[5, 6, -7]])])["y"].tolist() == [[1, 0, 1]]
+        made = executor.run([np.zeros((0, 2), F32)])["y"]
+        assert (made.dtype, made.shape) == (F32, (1 if number else 0, 3))
+        assert not made.any()
