@@ -96,6 +96,7 @@ class Specialization:
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
         self._weights = tuple(at for at, number in enumerate(instruction.operands) if self._is_weight(number))
         self._kind = self._kind_of()
+        self._told = True  # whether shapes tell those of the results, as far as has been seen
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
@@ -104,6 +105,8 @@ class Specialization:
             return given
         if sum(array.size for array in arrays if array is not None) <= self._small:
             return KERNEL, self._computed(arrays, run)
+        if not self._told:
+            return self._by_kernels(arrays, run)
         key = _lying(arrays)
         found, bound = self._kept.get(key), None
         if found is None:
@@ -281,6 +284,7 @@ class Specialization:
         if not shared:  # the rule may look at what weights hold, or at data
             self._kind = None
             inferred = shapes_alone(program, instruction, given)
+        self._told = inferred is None or all(tensor.static for tensor in inferred.outputs)
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
             return _Specialized(None), None
         if len(inferred.outputs) < len(instruction.outputs):  # of which the kernels speak

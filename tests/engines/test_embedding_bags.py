@@ -49,7 +49,21 @@ def check(engine: Any, name: str, attrs: dict[str, Any], *arrays: Any, posts: tu
         assert fits == is_simple(name, given, len(expected))
         if fits:
             np.testing.assert_array_equal(result, got)
+        if name == "EmbeddingSegmentsSum-3":
+            found = opened(engine, given)
+            assert (found is not None) == fits
+            if found is not None:
+                np.testing.assert_array_equal(found, got)
     return got
+
+
+def opened(engine: Any, given: list[Any]) -> Any:
+    """What the call of any sizes gives; None where that leaves it to others."""
+    work = work_of("EmbeddingSegmentsSum-3", {}, given, [((1, *given[0].shape[1:]), "f32")])
+    for operand in work.tensors:
+        operand.shape, operand.strides = (-1,) * len(operand.shape), ()
+    found = engine.open(work)(given)
+    return None if found is None else found[0]
 
 
 def judged(engine: Any, name: str, attrs: dict[str, Any], given: list[Any], shape: tuple[int, ...]) -> tuple[bool, Any]:
@@ -158,6 +172,26 @@ def test_weights_of_another_type_are_left_to_others(engine: CompiledEngine) -> N
 def test_what_the_rule_has_to_see_is_left_to_it(engine: CompiledEngine, name: str, arrays: list[Any]) -> None:
     given = [np.ones((4, 3), "f4"), *map(np.asarray, arrays)]
     assert not judged(engine, name, {}, given, (2, 3))[0]
+    assert not name.startswith("EmbeddingSegments") or opened(engine, given) is None
+
+
+@pytest.mark.parametrize(
+    ("table", "indices", "ids", "count"),
+    [
+        (np.ones((4, 3), "f4"), [0, 1], [0, 1], 0),
+        (np.ones((4, 3), "f4"), [0, 1], [0, 1], -2),
+        (np.ones((4, 3), "f4"), [0, 1], [0, 1], [2]),
+        (np.ones((4, 3), "f4"), [0, 1, 2], [0, 1], 2),
+        (np.ones((4, 3), "f4"), [], [], 2),
+        (np.ones((4, 3), "f4"), [0, 1], [0, 1], 10**9),
+        (np.ones((4, 0), "f4"), [0, 1], [0, 1], 2),
+        (np.ones((3, 4), "f4").T, [0, 1], [0, 1], 2),
+    ],
+)
+def test_segments_that_a_call_for_any_sizes_leaves_to_others(
+    engine: CompiledEngine, table: Any, indices: list[int], ids: list[int], count: Any
+) -> None:
+    assert opened(engine, [table, *(np.array(given, "i8") for given in (indices, ids, count))]) is None
 
 
 @pytest.mark.parametrize(

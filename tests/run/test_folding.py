@@ -1,11 +1,14 @@
 """Folding: what is constant for some shapes is computed for these, and answers of rules are those to what was asked."""
 
+from unittest.mock import patch
+
 import numpy as np
 import pytest
 from ir_builder import Model
 
 import irrun
-from run.models import ADD, PLAIN, anything, i64, model, saved
+from irrun.check import infer
+from run.models import ADD, PLAIN, anything, branch, i64, model, saved
 
 ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])
 F32 = np.float32
@@ -170,3 +173,23 @@ def test_what_is_the_same_for_all_data_has_the_type_of_the_model(tmp_path):
     for engine in ("reference", "numpy"):
         (result,) = irrun.GraphExecutor(graph.save(tmp_path), engine=engine).run([np.int32([3, -5, 1, 2, 4])]).values()
         assert (result.dtype, result.tolist()) == (np.int32, 1)
+
+
+@ENGINES
+def test_the_graphs_of_branches_are_inferred_once(engine, tmp_path):
+    """x > 10 ? [rows of x, 2 * columns] : x, flat, by its first element."""
+    b = model()
+    x, bodies = anything(b, "f4", (-1, -1)), []
+    for shape in ([0, -1], [-1]):
+        body = model()
+        own = anything(body, "f4", (-1, -1))
+        both = body.one("Concat-1", own, own, axis=1) if len(shape) == 2 else own
+        bodies.append((body, body.one("Reshape-1", both, i64(body, shape), special_zero=True)))
+    most = b.one("ReduceMax-1", x, i64(b, [0, 1]), keep_dims=False)
+    b.result(branch(b, b.one("Greater-1", most, b.constant(F32(10)), **ADD), bodies, x))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    with patch.object(infer, "infer_graph", side_effect=AssertionError("a graph is inferred again")):
+        for rows, columns, number in ((2, 3, 1), (2, 3, 11), (4, 1, 11), (5, 2, 1), (3, 7, 11), (5, 2, 11)):
+            given = np.full((rows, columns), number, F32)
+            expected = np.tile(given, (1, 2)) if number > 10 else given.reshape(-1)
+            assert run(ours, given) == [expected.tolist()]

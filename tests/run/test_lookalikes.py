@@ -83,6 +83,26 @@ def zero_points_of_the_other_type() -> tuple[Any, Given]:
     return g.model, [{"codes": np.full((1, 30000), n, np.int8), "zero": np.uint8(255)} for n in (-128, -1, 127)]
 
 
+def branches_of_what_was_squeezed() -> tuple[Any, Given]:
+    """Branches that are given a row that may be a matrix, a shape to take, and a number of elements to make."""
+    with irrun.build("m", opset=13) as g:
+        a, condition = g.Parameter("f32[3,?]", name="a"), g.Parameter("boolean[]", name="c")
+        row, shape = g.Squeeze(a, i64(1)), g.ShapeOf(a)
+        count = g.Squeeze(g.Gather(shape, i64(1), np.int64(0)), i64(0))
+        then, other = g.body(), g.body()
+        with then as t:
+            made = t.Range(np.int64(0), count, np.int64(1), output_type="f32")
+            t.Result(t.Add(t.Reshape(t.Add(row, t.Reshape(a, i64(3, -1))), i64(-1)), F32(1)))
+            t.Result(t.Broadcast(t.ReduceSum(made, i64(0), keep_dims=False), shape))
+        with other as o:
+            o.Result(o.Squeeze(o.Transpose(a, i64(1, 0)), i64(0)))
+            o.Result(o.Reshape(o.Relu(row), shape))
+        for found in g.If(condition, then_body=then, else_body=other):
+            g.Result(g.Maximum(g.Abs(found), g.Negative(found)))
+    runs = [(n, c) for c in (True, False) for n in (1, 3, 1, 3, 3)]
+    return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(3, n), "c": np.bool_(c)} for n, c in runs]
+
+
 @pytest.mark.parametrize("engine", ["numpy", "onednn", "auto", "check"])
 @pytest.mark.parametrize(
     "made",
@@ -92,6 +112,7 @@ def zero_points_of_the_other_type() -> tuple[Any, Given]:
         axes_to_squeeze_that_are_larger,
         normalizations_with_axes_of_their_own,
         zero_points_of_the_other_type,
+        branches_of_what_was_squeezed,
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -560,3 +560,24 @@ def test_one_that_cannot_be_bound_again_is_made_anew(tmp_path, monkeypatch):
         for one, right in zip(ours.run(arrays).values(), plain.run(arrays).values(), strict=True):
             np.testing.assert_array_equal(one, right)
     assert len(bound) > 3
+
+
+@pytest.mark.parametrize("scaled", [False, True])
+def test_segments_that_the_data_count_are_summed_by_a_compiled_kernel(scaled, monkeypatch):
+    pytest.importorskip("llvmlite")
+    offer_all(monkeypatch)
+    with irrun.build("m", opset=13) as g:
+        indices, ids = g.Parameter("i64[?]", name="indices"), g.Parameter("i64[?]", name="ids")
+        sums = g.EmbeddingSegmentsSum(TABLE, indices, ids, g.Parameter("i64[]", name="count"))
+        g.Result(g.Multiply(sums, F32(2)) if scaled else sums)
+    ours, profile = irrun.GraphExecutor(g.model, engine="auto"), irrun.Profile()
+    for rows, places, segments in ((3, [1, 2, 3, 9], [0, 0, 2, 2]), (2, [5], [1]), (4, [0, 0, 7], [0, 1, 3])):
+        given = [np.array(places, np.int64), np.array(segments, np.int64), np.array(rows, np.int64)]
+        (result,) = ours.run(given, profile=profile).values()
+        right = np.zeros((rows, 4), F32)
+        np.add.at(right, segments, TABLE[places])
+        np.testing.assert_array_equal(result, right * (2 if scaled else 1))
+    if not scaled:
+        assert [entry.by for entry in profile.entries.values()] == ["compiled"]
+    with pytest.raises(irrun.ExecutionError, match=r"E401.*C3: `indices\[1\]` is 10, outside"):
+        ours.run([np.array([1, 10]), np.array([0, 0]), np.array(2)])

@@ -17,7 +17,7 @@ from irrun.engines.compiled.team import Team
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.embeddings import FINDERS, PIECE, Bags, rooms_for_pieces, sum_pieces
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
+from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, Judging, OpenCall, Operand, Work
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -106,6 +106,33 @@ def compile(work: Work, team: Team) -> Compiled | None:
     if compiled is not None and count <= MAX_JUDGED and _is_regular(work):
         compiled.judging = partial(_judging, work, team)
     return compiled
+
+
+def open(work: Work, team: Team) -> OpenCall | None:
+    """A call for EmbeddingSegmentsSum-3 of any sizes: how many segments there are is data."""
+    types = [None if operand is None else operand.type for operand in work.inputs]
+    if types[0] != "f32":
+        return None
+
+    def call(arrays: Sequence[Any]) -> Sequence[Array] | None:
+        table, indices, _, count = arrays[:4]
+        columns, bags = prod(table.shape[1:]), count.item() if count.size == 1 else 0
+        if not (bags > 0 and table.size and 0 < indices.size <= MAX_JUDGED and columns <= MAX_COLUMNS):
+            return None
+        if bags * columns * ITEM > OPEN_GROWTH * sum(own.nbytes for own in arrays if own is not None):
+            return None
+        shape = (bags, *table.shape[1:])
+        operands = [
+            None if own is None or type is None else Operand(type, own.shape, own.strides)
+            for own, type in zip(arrays, types, strict=True)
+        ]
+        sized = Work(work.name, work.attrs, operands, [Operand("f32", shape, ())])
+        if not (all(operand is None or is_dense(operand) for operand in operands) and _is_regular(sized)):
+            return None
+        target = team.reserve.empty(shape, table.dtype)
+        return (target,) if _judging(sized, team, arrays, [target], None)() else None
+
+    return call
 
 
 def _is_regular(work: Work) -> bool:
@@ -265,3 +292,4 @@ def _bag(kind: BagKind, c: Code, at: dict[str, Any], own: Any, count: Any, targe
 
 
 COMPILERS = dict.fromkeys(FINDERS, compile)
+OPENERS = {"EmbeddingSegmentsSum-3": open}

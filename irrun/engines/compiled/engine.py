@@ -42,7 +42,7 @@ REDUCTIONS = frozenset(VECTORIZED["reduction"].split())
 OPENED = frozenset(
     {
         *("ScaledDotProductAttention-13", "GatherElements-6", "ScatterElementsUpdate-3", "ScatterElementsUpdate-12"),
-        *("SparseFillEmptyRows-16", "TopK-1", "TopK-3", "TopK-11"),
+        *("EmbeddingSegmentsSum-3", "SparseFillEmptyRows-16", "TopK-1", "TopK-3", "TopK-11"),
     }
 )
 """Ops whose modules have calls for any sizes: those of others need not be loaded to know that they have none."""

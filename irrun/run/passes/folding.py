@@ -8,8 +8,9 @@ constant when the model was loaded, is `settled` where somebody looks at the run
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -24,10 +25,13 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim, Shape, Size, key_of
 from irrun.spec.op import FLOAT, Array, Inferred, Op, Tensor, Violation
 from irrun.spec.sizes import Sizes
-from irrun.spec.traits import Lookup
+from irrun.spec.traits import Branching, Lookup
 
 MAX_FOLDED = 1 << 28
 """Bytes that a constant result may have; larger ones are computed in the run, where they can be freed again."""
+
+MAX_FOLDED_ASIDE = 1 << 12
+"""The same of what is computed only to know sizes that depend on it."""
 
 MAX_COMPARED = 64
 """Elements of a constant by whose values what a rule has said of them is found again."""
@@ -40,16 +44,19 @@ def fold(program: Program, setting: Setting) -> Program:
 
 
 class Folding:
-    """A program in the making."""
+    """A program in the making, with constants of at most `largest` bytes."""
 
-    def __init__(self, program: Program, setting: Setting) -> None:
+    def __init__(self, program: Program, setting: Setting, largest: int | None = None) -> None:
         self.program, self.setting = program, setting
+        self._largest = MAX_FOLDED if largest is None else largest
         self._constants: dict[int, Tensor] = {}
         self._open_answers: dict[Hashable, Inferred] = {}
         self._inference = Inference(setting.weights)
         self._moved: set[int | None] = set()  # tensors of another rank, or other sizes, than was known of them
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
+                if _contradicts(program.tensors[number].shape, shape):
+                    self._moved.add(number)
                 program.tensors[number] = _shaped(program.tensors[number], shape)
 
     def run(self, instructions: list[Instruction], over: Sequence[Sequence[int]] = ()) -> None:
@@ -123,11 +130,12 @@ class Folding:
     def _answer(self, instruction: Instruction, inputs: list[Tensor | None]) -> Inferred:
         op, attrs, answers = instruction.op, instruction.attrs, self.setting.answers
         if instruction.bodies:
-            inference = Inference(self.setting.weights)  # another round knows other sizes
-            bodies = {
-                name: replace(body, infer=body_inference(instruction.layer.bodies[name].graph, program, inference))
-                for name, (body, program) in instruction.bodies.items()
-            }
+            inference, bodies = Inference(self.setting.weights), {}  # another round knows other sizes
+            for name, (body, program) in instruction.bodies.items():
+                infer = body_inference(instruction.layer.bodies[name].graph, program, inference)
+                if op.trait(Branching) is not None:
+                    infer = partial(self._of_branch, program, infer)
+                bodies[name] = replace(body, infer=infer)
             return op.infer(inputs, attrs, bodies)
         keys = [_key(tensor) for tensor in inputs]
         key: Hashable = (op, id(attrs), *keys)
@@ -141,6 +149,24 @@ class Folding:
             return op.infer(inputs, attrs)
         answers[key] = attrs, found
         return found
+
+    def _of_branch(
+        self, program: Program, otherwise: Callable[[Sequence[Tensor]], list[Tensor]], given: Sequence[Tensor]
+    ) -> list[Tensor]:
+        """What is known of the results of a branch: what rules say of its program, which remember that for when it is
+        prepared; what they say of its graph where sizes or values of what it is given are open."""
+        declared = [program.tensors[number].type for number in program.parameters]
+        closed = all(tensor.static and (tensor.content is None or tensor.known) for tensor in given)
+        if not closed or [tensor.type for tensor in given] != declared:
+            return otherwise(given)
+        shapes = tuple([tensor.shape or () for tensor in given])
+        setting = replace(self.setting, shapes=shapes, presumed=None, watched=False)
+        folding = Folding(program.begun(), setting, MAX_FOLDED_ASIDE)
+        for number, tensor in zip(program.parameters, given, strict=True):
+            if tensor.value is not None:
+                folding.program.constants[number] = tensor.value
+        folding.run(program.instructions)
+        return [folding._tensor(number) or Tensor("dynamic", None) for number in program.results]
 
     def _open_answer(
         self, op: Op, attrs: Mapping[str, Any], inputs: list[Tensor | None], known: Sequence[Hashable]
@@ -223,7 +249,7 @@ class Folding:
 
     def _has_room(self, wanted: int) -> bool:
         """Whether there is room for so many bytes of constants more."""
-        return wanted <= MAX_FOLDED and self.program.reserved + wanted <= self.setting.limit
+        return wanted <= self._largest and self.program.reserved + wanted <= self.setting.limit
 
     def _take(self, instruction: Instruction, results: list[Array]) -> None:
         for number, array in zip(instruction.outputs, results, strict=False):
