@@ -149,6 +149,34 @@ def test_sums_build_up_in_the_order_of_the_updates(engine: CompiledEngine, axis:
     assert opened(engine, NEW, SUM, data, indices + data.shape[axis], updates, axis) is None
 
 
+@pytest.mark.parametrize("reduction", ["none", "sum", "prod", "min", "max"])
+@pytest.mark.parametrize("dtype", ["f4", "f8", "i1", "u8"])
+def test_an_index_that_stands_in_memory_once_for_a_whole_slice(
+    engine: CompiledEngine, reduction: str, dtype: str
+) -> None:
+    rng = np.random.default_rng(11)
+    for axis, count, shape in ((0, 9, (6, 7, 19)), (0, 4, (5, 300)), (1, 9, (3, 5, 70)), (1, 1, (2, 3, 4, 33))):
+        data = (200 * rng.random(shape)).astype(dtype)
+        many = (*shape[:axis], count, *shape[axis + 1 :])
+        updates = (200 * rng.random(many)).astype(dtype)
+        attrs = {"reduction": reduction, "use_init_val": True}
+        for type, wrong in (("i4", 0), ("i8", 0), ("i8", shape[axis])):
+            once = rng.integers(-shape[axis], shape[axis], many[: axis + 1]).astype(type)
+            once.flat[-1] += wrong + shape[axis] if wrong else 0
+            indices = np.broadcast_to(once.reshape(*once.shape, *[1] * (len(shape) - axis - 1)), many)
+            given = [data, indices, updates, np.array(axis)]
+            work = work_of(NEW, attrs, given, [(shape, element_type(data.dtype))], constant=(3,))
+            compiled = engine.compile(work)
+            assert compiled is not None
+            assert compiled.judging is not None
+            assert not compiled.wants
+            output = aligned_empty(shape, data.dtype)
+            call = compiled.judging(given, [output], None)
+            assert call() == call() == (not wrong)
+            if not wrong:
+                np.testing.assert_array_equal(output, plain(NEW, attrs, given))
+
+
 @pytest.mark.parametrize("axis", [0, 1, 2])
 def test_where_nothing_is_updated_the_result_is_a_copy(engine: CompiledEngine, axis: int) -> None:
     data = np.random.default_rng(axis).integers(0, 9, (7, 33, 19))

@@ -147,6 +147,74 @@ def test_sizes_of_random_numbers(engine, tmp_path):
         assert {shapes for shapes, _ in inner._kept} == {((n, 3), (n, 3)) for n in (0, 3)}
 
 
+def best(b, scores, mask, most):
+    """The scores where a mask is not 0, the `most` best of these, and as many ones: of sizes that sizes tell."""
+    places = b.one("NonZero-3", mask)
+    found = b.one("Gather-8", scores, b.one("Squeeze-1", places, i64(b, [0])), i64(b, 0), batch_dims=0)
+    size = b.one("ShapeOf-3", found, output_type="i64")
+    count = b.one("ReduceMin-1", b.one("Concat-1", i64(b, [most]), size, axis=0), i64(b, [0]), keep_dims=False)
+    values, _ = b.op("TopK-11", found, count, axis=0, mode="max", sort="value")
+    return values, b.one("Broadcast-3", b.constant(F32(1)), b.one("ShapeOf-3", values, output_type="i32"))
+
+
+@ENGINES
+def test_sizes_that_are_worked_with_belong_to_a_row(engine, tmp_path):
+    """What reads two rows before they end waits for them. Of nothing that was found nothing is computed."""
+    b = model()
+    scores, masks = anything(b, "f4", (ROWS,)), [anything(b, "f4", (ROWS,)) for _ in range(2)]
+    (one, ones), (two, twos) = (best(b, scores, mask, most) for mask, most in zip(masks, (3, 2), strict=True))
+    b.result(b.one("Concat-1", one, two, axis=0))
+    b.result(b.one("Concat-1", b.one("Add-1", ones, one, **ADD), twos, axis=0))
+    ours, rng = irrun.GraphExecutor(saved(b, tmp_path), engine=engine), np.random.default_rng(6)
+    for counts in [*[(5, 1)] * 10, (0, 4), (0, 0), (8, 8), *[(0, 4)] * 9, (2, 2), (5, 1)]:
+        _, *given = drawn(rng, *counts)
+        scores = rng.permutation(ROWS).astype(F32)
+        first, second = ours.run([scores, *given]).values()
+        wanted = [np.sort(scores[mask != 0])[::-1][:most] for mask, most in zip(given, (3, 2), strict=True)]
+        np.testing.assert_array_equal(first, np.concatenate(wanted))
+        np.testing.assert_array_equal(second, np.concatenate([wanted[0] + 1, np.ones_like(wanted[1])]))
+    if engine != "reference":
+        inner, (prepared,) = enclosures(ours), ours._whole.preparation._kept.values()
+        ops = [instruction.op.name for instruction in prepared.program.instructions]
+        assert ops == ["NonZero-3"] * 2 + ["Enclosed-0"] * 2 + ["Concat-1"] * 2
+        of_none = [kept.program for one in inner for (shapes, _), kept in one._kept.items() if (1, 0) in shapes]
+        assert of_none
+        assert not any(program.instructions for program in of_none)
+
+
+@ENGINES
+def test_rows_that_read_what_others_make_of_their_own(engine, tmp_path):
+    """Three of one mask, and between them one of another mask that reads the first and is read by the last."""
+    b = model()
+    x, zero = anything(b, "f4", (ROWS,)), i64(b, 0)
+    rows = [
+        b.one("Gather-8", x, b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (ROWS,))), zero), zero)
+        for _ in range(2)
+    ]
+
+    def total(value):
+        return b.one("ReduceSum-1", value, zero, keep_dims=False)
+
+    def times(row, number):
+        return b.one("ReLU-1", b.one("Negative-1", b.one("Multiply-1", row, number, **ADD)))
+
+    first = total(b.one("Abs-1", b.one("Exp-1", rows[0])))
+    between = times(rows[1], first)
+    last = times(rows[0], total(b.one("Sqrt-1", between)))
+    for value in (last, between, first):
+        b.result(value)
+    ours, rng = irrun.GraphExecutor(saved(b, tmp_path), engine=engine), np.random.default_rng(7)
+    for counts in [(3, 2), (3, 2), (3, 2), (0, 0), (0, 4), (4, 0), (0, 0), *[(3, 2)] * 8]:
+        _, *masks = drawn(rng, *counts)
+        x = rng.normal(0, 1, ROWS).astype(F32)
+        one, two = (x[mask != 0] for mask in masks)
+        wanted = np.exp(one).sum()
+        inside = np.maximum(-two * wanted, 0)
+        outside = np.maximum(-one * np.sqrt(inside).sum(), 0)
+        for found, own in zip(ours.run([x, *masks]).values(), (outside, inside, wanted), strict=True):
+            np.testing.assert_allclose(found, own, 1e-5, 1e-5)
+
+
 @ENGINES
 def test_more_sizes_than_are_kept(engine, tmp_path, monkeypatch):
     monkeypatch.setattr("irrun.run.preparation.MAX_PATIENT", 2)

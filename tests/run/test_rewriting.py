@@ -163,3 +163,12 @@ def test_functions_of_a_reshaped_convolution_are_fused_with_it(shape, tmp_path, 
     graph.result(graph.op("Tanh", graph.op("Unsqueeze", z, np.int64([0]), rank=len(shape) + 1), rank=len(shape) + 1))
     reference = agree(graph.executors(tmp_path, monkeypatch))
     assert layers(reference)[0] == "Convolution+Gelu"
+
+
+def test_functions_of_a_tensor_that_is_repeated_are_those_of_what_it_is_made_of(tmp_path, monkeypatch):
+    graph = Graph()
+    x = graph.parameter("x", "f32", (4, 1, 3))
+    repeated = graph.op("Broadcast", x, np.int64([4, 5, 3]), rank=3, version="opset3", mode="bidirectional")
+    graph.result(graph.op("Exp", graph.op("Tanh", repeated, rank=3), rank=3))
+    reference = agree(graph.executors(tmp_path, monkeypatch))
+    assert layers(reference) == ["Tanh+Exp", "Broadcast"]

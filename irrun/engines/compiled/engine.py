@@ -16,6 +16,7 @@ from irrun.engines.rows import is_of_few_rows
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
+from irrun.engines.windows import LEAST_DEPTHWISE
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ MODULES = {
     ),
     **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
     "GridSample-9": "sampling",
+    "GroupConvolution-1": "depthwise",
     **dict.fromkeys(("AdaptiveAvgPool-8", "AdaptiveMaxPool-8"), "adaptive"),
     **dict.fromkeys(("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"), "yuv_to_rgb"),
     **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),
@@ -94,6 +96,7 @@ LEAST = {
     **dict.fromkeys(("Mod-1", "FloorMod-1"), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,
     "Bucketize-3": 1 << 13,
+    "GroupConvolution-1": LEAST_DEPTHWISE,
     **dict.fromkeys(("CTCLoss-4", "AdaptiveAvgPool-8", "AdaptiveMaxPool-8", "LSTMCell-4", "GRUCell-3"), 1),
     "FakeQuantize-1": 1 << 15,
     **dict.fromkeys(ELEMENTWISE, 1 << 16),

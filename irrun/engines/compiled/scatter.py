@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from irrun.engines.axes import is_dense
 from irrun.engines.compiled.code import LONG, Code, Form, long
 from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.plain import kernel_of
-from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
+from irrun.engines.work import Arrays, Call, Compiled, Judging, Operand, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -73,7 +74,8 @@ _ADDRESSES = slice(2, 2 + len(_ARRAYS))
 @dataclass(frozen=True, slots=True)
 class ScatterKind:
     """What a kernel is compiled for: bytes of an element and of an index, whether the axis is the last one, and whether
-    negative indices count from its end. With a `reduction` updates of a `type` are reduced with what is there."""
+    negative indices count from its end. With a `reduction` updates of a `type` are reduced with what is there. An index
+    `repeated` for all columns stands in memory once."""
 
     item: int
     index: int
@@ -81,6 +83,7 @@ class ScatterKind:
     negative: bool
     reduction: str
     type: str
+    repeated: bool = False
 
 
 def open(work: Work, team: Team) -> _Scatter | None:
@@ -139,6 +142,8 @@ def _planned(
     place: int,
     item: int,
     index: int,
+    *,
+    repeated: bool = False,
 ) -> _Planned | None:
     """The kernel for data and indices of these shapes, along the axis `place`, of `item` and `index` bytes each."""
     rank = len(data)
@@ -173,7 +178,7 @@ def _planned(
         strips=strips,
         **dict.fromkeys(_ARRAYS, 0),
     )
-    kind = ScatterKind(item, index, inner == 1, scatter.negative, scatter.reduction, scatter.type)
+    kind = ScatterKind(item, index, inner == 1, scatter.negative, scatter.reduction, scatter.type, repeated)
     return _Planned(_FORM.address(kind, partial(_item, kind)), arguments, prod(data) * item >= SHARED)
 
 
@@ -186,9 +191,11 @@ def compile(work: Work, team: Team) -> Compiled | None:
     item, index = numpy_dtype(data.type).itemsize, numpy_dtype(indices.type).itemsize
     if updates.shape != indices.shape or updates.type != data.type:
         return None
-    planned = _planned(team, opened, data.shape, indices.shape, int(axis.item()), item, index)
+    place, repeated = int(axis.item()), _is_repeated(indices, int(axis.item()))
+    planned = _planned(team, opened, data.shape, indices.shape, place, item, index, repeated=repeated)
     if planned is None:
         return None
+    wants = {number: layout for number, layout in unordered(work, 3).items() if number != 1 or not repeated}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         return lambda: np.copyto(outputs[0], kernel(*inputs))
@@ -206,7 +213,18 @@ def compile(work: Work, team: Team) -> Compiled | None:
 
         return call
 
-    return Compiled(bind, wants=unordered(work, 3), judging=judging)
+    return Compiled(bind, wants=wants, judging=judging)
+
+
+def _is_repeated(indices: Operand, place: int) -> bool:
+    """Whether indices are the same all along the axes behind that at `place`, as where one was given for a whole slice,
+    and lie in C order but for that."""
+    axis = place % len(indices.shape)
+    behind = [
+        step for size, step in zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True) if size > 1
+    ]
+    own = Operand(indices.type, indices.shape[: axis + 1], indices.strides[: axis + 1])
+    return bool(behind) and not any(behind) and is_dense(own)
 
 
 def _side(sizes: Sequence[int], indexed: Sequence[int]) -> tuple[int, int] | None:
@@ -231,11 +249,7 @@ def _element(
 ) -> None:
     """Put the update of a number to the address that `place` gives for its index, or reduce it, if that is inside."""
     b = c.b
-    index = c.number(c.at(at["indices"], number, kind.index), kind.index)
-    if kind.negative:
-        index = b.select(b.icmp_signed("<", index, long(0)), b.add(index, at["size"]), index)
-    inside = b.icmp_unsigned("<", index, at["size"])
-    outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
+    index, inside = _index(kind, c, at, number, outside)
     type = REDUCED.get(kind.type, ir.IntType(8 * kind.item))
     value = c.load(c.at(at["updates"], number, kind.item), type, 1)
     with b.if_then(inside, likely=True):
@@ -243,6 +257,36 @@ def _element(
         if kind.reduction:
             value = _reduced(kind, b, c.load(address, type, 1), value)
         c.keep(value, address)
+
+
+def _index(kind: ScatterKind, c: Code, at: dict[str, Any], number: Any, outside: Any) -> tuple[Any, Any]:
+    """The index of a number, and whether it is inside, of which a note is made if not."""
+    b = c.b
+    index = c.number(c.at(at["indices"], number, kind.index), kind.index)
+    if kind.negative:
+        index = b.select(b.icmp_signed("<", index, long(0)), b.add(index, at["size"]), index)
+    inside = b.icmp_unsigned("<", index, at["size"])
+    outside.set(b.or_(outside.get(), b.zext(b.not_(inside), LONG)))
+    return index, inside
+
+
+def _slice(kind: ScatterKind, c: Code, source: Any, target: Any, count: Any) -> None:
+    """Put so many updates that lie side by side, or reduce them."""
+    if not kind.reduction:
+        c.copy(source, target, c.b.mul(count, long(kind.item)))
+        return
+    lanes = LINE // kind.item
+
+    def some(type: ir.Type, first: Any, number: Any, step: int) -> None:
+        place = c.b.mul(c.b.add(first, c.b.mul(number, long(step))), long(kind.item))
+        address = c.b.add(target, place)
+        value = c.load(c.b.add(source, place), type, 1)
+        c.keep(_reduced(kind, c.b, c.load(address, type, 1), value), address)
+
+    type, whole = REDUCED[kind.type], c.b.udiv(count, long(lanes))
+    c.times(whole, lambda number: some(ir.VectorType(type, lanes), long(0), number, lanes))
+    rest = c.b.mul(whole, long(lanes))
+    c.times(c.b.sub(count, rest), lambda number: some(type, rest, number, 1))
 
 
 def _reduced(kind: ScatterKind, b: ir.IRBuilder, before: Any, value: Any) -> Any:
@@ -311,6 +355,13 @@ def _strip(kind: ScatterKind, c: Code, at: dict[str, Any], item: Any, outside: A
     def row(number: Any) -> None:
         begin = b.add(b.mul(b.add(b.mul(outer, at["count"]), number), at["width"]), column)
         following = b.add(begin, b.mul(at["width"], long(AHEAD)))
+        if kind.repeated:
+            _fetch(c, c.at(at["updates"], following, kind.item), many)
+            index, inside = _index(kind, c, at, b.add(b.mul(outer, at["count"]), number), outside)
+            with b.if_then(inside, likely=True):
+                place = c.at(target, index, row_bytes)
+                _slice(kind, c, c.at(at["updates"], begin, kind.item), place, updated.get())
+            return
         for name, size in (("indices", kind.index), ("updates", kind.item)):
             _fetch(c, c.at(at[name], following, size), b.mul(columns, long(size)))
 

@@ -74,21 +74,36 @@ def compile(library: Library, work: Work) -> Compiled | None:
     return made
 
 
-def _in_rows(library: Library, work: Work) -> Compiled | None:
-    """A convolution over one axis as one over images of one row, where there is a kernel for these."""
+def quick_depthwise(library: Library, work: Work) -> Compiled | None:
+    """A depthwise convolution, unless there is no kernel for such: along three axes, along one with taps apart, or with
+    more padding than a few elements others take ten times as long."""
+    found = _prepared(library, work)
+    if found is None or not _is_made_for_channels(found[1]):
+        return _in_rows(library, work, made=True) if len(work.outputs[0].shape) == 3 else None
+    return found[0] if library.lasting else compile(library, work)
+
+
+def _is_made_for_channels(primitive: Primitive) -> bool:
+    """Whether a primitive is made for channels last, or for groups of one channel each."""
+    return primitive.implementation.startswith("br") or DEPTHWISE in primitive.implementation
+
+
+def _in_rows(library: Library, work: Work, *, made: bool = False) -> Compiled | None:
+    """A convolution over one axis as one over images of one row, where there is a kernel for these, or one that is
+    `made` for channels."""
     if "Backprop" in work.name or any(own is not None and own.layout is not None for own in work.inputs[1:]):
         return None
     inputs = [None if operand is None else _with_row(operand) for operand in work.inputs]
     attrs = {name: (_OF_ROWS[name], *value) if name in _OF_ROWS else value for name, value in work.attrs.items()}
     found = _prepared(library, Work(work.name, attrs, inputs, [_with_row(work.outputs[0])], work.posts))
-    if found is None or PRODUCTS in found[1].implementation:
+    if found is None or PRODUCTS in found[1].implementation or (made and not _is_made_for_channels(found[1])):
         return None
-    made, primitive = found
-    wants: dict[int, Layout | None] = {number: _without_row(library, layout) for number, layout in made.wants.items()}
+    own, primitive = found
+    wants: dict[int, Layout | None] = {number: _without_row(library, layout) for number, layout in own.wants.items()}
     gives = _without_row(library, primitive.layout(DST))
     if gives is None or None in wants.values():
         return None
-    return replace(made, wants=wants, gives=given_as(work, gives))
+    return replace(own, wants=wants, gives=given_as(work, gives))
 
 
 def _with_row(operand: Operand) -> Operand:
@@ -235,7 +250,7 @@ def _primitive(
         )
         if found is not None and transposed and data.shape[1] % 2 and OF_PAIRS in found.implementation:
             continue
-        if found is not None and (found.implementation.startswith("br") or DEPTHWISE in found.implementation):
+        if found is not None and _is_made_for_channels(found):
             return found
         first = first or found
     return first

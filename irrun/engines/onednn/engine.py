@@ -16,6 +16,7 @@ from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE, QUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.rows import is_of_few_rows
+from irrun.engines.windows import is_depthwise
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
 Compiler = Callable[[Library, Work], Compiled | None]
@@ -42,6 +43,12 @@ def _dequantize(library: Library, work: Work) -> Compiled | None:
     from irrun.engines.onednn.quantized import dequantize
 
     return dequantize(library, work)
+
+
+def _quick_depthwise(library: Library, work: Work) -> Compiled | None:
+    from irrun.engines.onednn.convolution import quick_depthwise
+
+    return quick_depthwise(library, work)
 
 
 def _joined(*tables: Mapping[str, Compiler]) -> dict[str, Compiler]:
@@ -78,7 +85,8 @@ CODED = frozenset(
 
 class OneDNN:
     """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Unless it is `alone` it
-    leaves products of few rows to others, and attention that is worth code of its own; one that is `sparing` leaves
+    leaves products of few rows to others, attention that is worth code of its own, and depthwise convolutions that it
+    has no kernel for; one that is `sparing` leaves
     convolutions. It `leaves_codes` to others where it would not add up products of bytes exactly, but the processor
     can."""
 
@@ -117,7 +125,7 @@ class OneDNN:
         compiler = COMPILERS[type].get(work.name)
         if compiler is None:
             return None
-        prepare = partial(compiler, self._library)
+        prepare = partial(_quick_depthwise if not self.alone and is_depthwise(work) else compiler, self._library)
         if "bf16" in types:
             prepare = partial(_made_dense, prepare)
         return self._library.works.compiled(self.name, work, prepare)

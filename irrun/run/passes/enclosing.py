@@ -45,11 +45,13 @@ def enclose(program: Program, setting: Setting) -> Program:
 
 @dataclass(eq=False, slots=True)
 class _Row:
-    """Instructions that depend on the same origins, and what they read and make."""
+    """Instructions that depend on the same origins, what they read and make, and the rows that have to come before:
+    those whose results they read, and all that these need."""
 
     instructions: list[Instruction] = field(default_factory=list)
     read: set[int] = field(default_factory=set)
     made: set[int] = field(default_factory=set)
+    needed: set[Origins] = field(default_factory=set)
 
 
 class _Enclosing:
@@ -60,6 +62,7 @@ class _Enclosing:
         self._told = set[int]() if program.sizing is None else set(program.sizing.results)
         self._sized: dict[int, bool] = {}
         self._origins: dict[int, Origins | None] = {}  # of tensors whose sizes are not known; None where none may tell
+        self._derived: dict[int, Origins] = {}  # of tensors whose values such sizes tell
         self._rows: dict[Origins, _Row] = {}
         self._instructions: list[Instruction] = []
         self._readers = Counter[int | None](program.results)
@@ -69,35 +72,45 @@ class _Enclosing:
     def add(self, number: int, instruction: Instruction) -> None:
         operands = {operand for operand in instruction.operands if operand is not None}
         unsized = {operand for operand in operands if not self._has_sizes(operand)}
+        derived = operands & self._derived.keys()
         open_results = [result for result in instruction.results if not self._has_sizes(result)]
-        known = [self._origins.get(operand) for operand in unsized]
+        known = [self._origins.get(operand) for operand in unsized] + [self._derived[operand] for operand in derived]
         origins: Origins | None = frozenset()
         for found in known:
             origins = None if origins is None or found is None else origins | found
         stateful = "state" in instruction.op.context  # a variable may be longer in each run
-        if open_results and not (instruction.plain and unsized) and not stateful:
+        if open_results and not (instruction.plain and known) and not stateful:
             origins = frozenset({number})  # this is where they come from
         elif not instruction.plain:
             origins = None
         for result in open_results:
             self._origins[result] = origins
-        joins = bool(unsized) and instruction.plain and origins is not None and self._is_fit(instruction, operands)
-        row = self._rows.get(origins) if joins and origins is not None else None
-        for other, waiting in list(self._rows.items()):
-            if waiting is not row and not waiting.made.isdisjoint(operands):
+        joins = bool(known) and instruction.plain and self._is_fit(instruction, operands)
+        joined = origins if joins else None
+        if joined is not None and self._is_derived(instruction, operands - derived):
+            self._derived.update(dict.fromkeys(instruction.results, joined))
+        for other in self._waiting(operands):
+            if joined is None or (other in self._rows and joined in self._rows[other].needed):
                 self._flush(other)
-        if not joins or origins is None:
+        if joined is None:
             self._instructions.append(instruction)
             return
-        row = self._rows.setdefault(origins, _Row())
+        row = self._rows.setdefault(joined, _Row())
+        self._need(joined, {other for other in self._waiting(operands) if other != joined})
         row.instructions.append(instruction)
         row.read |= operands - row.made
         row.made.update(instruction.results)
 
     def finish(self) -> Program:
-        for origins in list(self._rows):
-            self._flush(origins)
+        while self._rows:
+            self._flush(next(iter(self._rows)))
         return replace(self._program, instructions=self._instructions)
+
+    def _is_derived(self, instruction: Instruction, others: set[int]) -> bool:
+        """Whether sizes alone decide what an instruction makes: it reads nothing else, or its values are sizes."""
+        tensors = self._program.tensors
+        told = all(tensors[result].value is not None for result in instruction.results)
+        return told or others <= self._program.constants.keys()
 
     def _is_fit(self, instruction: Instruction, operands: set[int]) -> bool:
         """Whether it is quickly given what it reads, all of which arrays can be."""
@@ -123,13 +136,31 @@ class _Enclosing:
         assert presumed is not None, "others have sizes only that are known"
         return presumed.at_most(product(tensor.shape or ()), most)
 
+    def _waiting(self, operands: set[int]) -> list[Origins]:
+        """The rows that make some of these, and wait."""
+        return [origins for origins, row in self._rows.items() if not row.made.isdisjoint(operands)]
+
+    def _need(self, origins: Origins, others: set[Origins]) -> None:
+        """A row reads what others make, and with it all that read what it makes, or what is made of that."""
+        more = others.union(*(self._rows[other].needed for other in others))
+        if more:
+            for own, row in self._rows.items():
+                if own == origins or origins in row.needed:
+                    row.needed |= more
+
     def _flush(self, origins: Origins) -> None:
-        """Put a row in its place, as one instruction if it is worth it."""
-        row = self._rows.pop(origins)
+        """Put a row in its place, behind those that it needs; unless that was done with another one."""
+        if origins in self._rows:
+            needed = [origins, *self._rows.keys() & self._rows[origins].needed]
+            for row in sorted(map(self._rows.pop, needed), key=lambda row: len(row.needed)):
+                self._put(row)
+
+    def _put(self, row: _Row) -> None:
+        """As one instruction if that is worth it."""
+        program, first = self._program, row.instructions[0]
         if len(row.instructions) < FEWEST:
             self._instructions += row.instructions
             return
-        program, first = self._program, row.instructions[0]
         readers = Counter(self._readers)
         for instruction in row.instructions:
             for operand in {*instruction.operands}:

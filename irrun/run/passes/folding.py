@@ -23,6 +23,7 @@ from irrun.run.memory import result_bytes
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim, Shape, Size, key_of
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import FLOAT, Array, Inferred, Op, Tensor, Violation
 from irrun.spec.sizes import Sizes
 from irrun.spec.traits import Branching, Lookup
@@ -66,7 +67,12 @@ class Folding:
             inputs = [self._tensor(number) for number in instruction.inputs]
             if self.setting.shapes is not None and self._is_asked(instruction):
                 instruction = self._asked(instruction, inputs)
-            if not (self._known(instruction) or self._computed(instruction, inputs) or self._looked_up(instruction)):
+            if not (
+                self._known(instruction)
+                or self._empty(instruction)
+                or self._computed(instruction, inputs)
+                or self._looked_up(instruction)
+            ):
                 self.program.instructions.append(instruction)
             elif self.setting.watched and instruction.ports != ():
                 settled.append(instruction)
@@ -200,6 +206,16 @@ class Folding:
         if any(tensor.value is None or tensor.value.dtype == object for tensor in outputs):
             return False
         self._take(instruction, [tensor.value for tensor in outputs if tensor.value is not None])
+        return True
+
+    def _empty(self, instruction: Instruction) -> bool:
+        """Take results that have no elements for these shapes of inputs; False where there are others."""
+        outputs = [self.program.tensors[number] for number in instruction.outputs]
+        if self.setting.shapes is None or instruction.open or not instruction.plain or not outputs:
+            return False
+        if not all(tensor.static and tensor.numeric and 0 in (tensor.shape or ()) for tensor in outputs):
+            return False
+        self._take(instruction, [np.empty(tensor.shape, numpy_dtype(tensor.type)) for tensor in outputs])
         return True
 
     def _computed(self, instruction: Instruction, inputs: list[Tensor | None]) -> bool:

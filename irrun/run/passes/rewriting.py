@@ -2,7 +2,8 @@
 
 Models that were made with the channels last have a transposition on both sides of every convolution. One in front of an
 element-wise op, a reduction or a pad changes place with it, until those stand at the convolution and can be fused with
-it; the transpositions that are left are views. So do reshapes with functions of each element.
+it; the transpositions that are left are views. So do reshapes with functions of each element, and tensors that are
+repeated, which have fewer elements before that.
 
 Expects a folded program without posts; leaves one whose results are the same up to rounding. What is on the way is
 made in other shapes than the model has, so it is left alone where somebody looks at it.
@@ -19,7 +20,16 @@ from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, same_shapes
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Convolving, Elementwise, Padding, Permutation, Reduction, Reshaping, broadcasts_by_numpy
+from irrun.spec.traits import (
+    Convolving,
+    Elementwise,
+    Padding,
+    Permutation,
+    Reduction,
+    Repeating,
+    Reshaping,
+    broadcasts_by_numpy,
+)
 
 Axes = tuple[int, ...]
 
@@ -133,10 +143,11 @@ class _Rewriting:
         return self._transposed(instruction, inputs, makers[0], order)
 
     def _reshaped(self, instruction: Instruction) -> bool:
-        """A function of the elements of a reshaped tensor, which is reshaped behind it instead."""
+        """A function of the elements of a tensor that is reshaped, or repeated, which is done behind it instead."""
         if instruction.op.trait(Elementwise) is None or len(instruction.inputs) > 1:
             return False
-        maker = self._maker(instruction.inputs[0], Reshaping)
+        (number,) = instruction.inputs
+        maker = self._maker(number, Reshaping) or self._maker(number, Repeating)
         if maker is None or (source := maker.inputs[0]) is None or (shape := self._shape(source)) is None:
             return False
         before = Tensor(self.program.tensors[instruction.outputs[0]].type, shape)
