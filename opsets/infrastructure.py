@@ -436,7 +436,7 @@ def _(node: Node) -> None:
     inputs=[Input("init_value", "T", "...", optional=True)],
     outputs=[Output("value", "variable_type", "...")],
     attrs=[VARIABLE, Attr("variable_type", ELEMENT_TYPE), Attr("variable_shape", SHAPE)],
-    traits=[Reading("variable_id")],
+    traits=[Reading("variable_id", "variable_shape")],
 )
 def read_value(
     init_value: Array | None = None,

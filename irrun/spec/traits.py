@@ -244,9 +244,10 @@ class Branching(NamedTuple):
 
 
 class Reading(NamedTuple):
-    """What the variable holds that the attribute `variable` names."""
+    """What the variable holds that the attribute `variable` names, in a shape that the attribute `shape` covers."""
 
     variable: str
+    shape: str
 
 
 class Overwriting(NamedTuple):

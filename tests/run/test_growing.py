@@ -338,6 +338,28 @@ def test_sessions_do_not_write_over_what_they_share(tmp_path):
 
 
 @ENGINES
+def test_no_more_is_read_than_the_variable_is_declared_for(engine, tmp_path):
+    b = model()
+    rows = anything(b, "f4", (1, -1), "rows")
+    attrs = NAME | {"variable_type": "f32", "variable_shape": "1,2..4"}
+    start = b.constant(np.zeros((1, 2), F32))
+    (past,) = b.layer(Layer("ReadValue-6", [start.ref], attrs), [start.arrays], False, False)
+    whole = b.one("Concat-1", past, rows, axis=1)
+    b.layer(Layer("Assign-6", [whole.ref], dict(NAME)), [whole.arrays], False, False)
+    b.result(whole)
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    lengths = [ours.run([np.ones((1, 1), F32)])[0].shape[1] for _ in range(3)]
+    assert lengths == [3, 4, 5]
+    with pytest.raises(irrun.ExecutionError, match=r"C4: variable `past` is float32\[1, 5\], expected f32\[1, 2..4\]"):
+        ours.run([np.ones((1, 1), F32)])
+    session = ours.session()
+    session.run([np.ones((1, 1), F32)])
+    session.variables["past"] = session.variables["past"][:, :1]
+    with pytest.raises(irrun.ExecutionError, match="C4"):
+        session.run([np.ones((1, 1), F32)])
+
+
+@ENGINES
 def test_a_cache_that_is_larger_than_memory_may_be(engine, tmp_path):
     rng = np.random.default_rng(9)
     path = cache(tmp_path).model.path

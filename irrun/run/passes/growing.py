@@ -18,6 +18,7 @@ from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program, Quick
 from irrun.run.session import Run
 from irrun.run.variables import Together
+from irrun.spec.dims import Shape, incompatible
 from irrun.spec.op import Array
 from irrun.spec.traits import Joining, Lookup, Reading, Storing
 
@@ -70,16 +71,16 @@ def _chain(
         return []
     along = join.attrs[joining.axis] % len(shape)
     chain: list[tuple[Instruction, Quick]] = [
-        (first, partial(_read, name)),
+        (first, partial(_read, name, first.attrs[reading.shape])),
         (join, partial(_append, name, along)),
         (last, partial(_store, name)),
     ]
     return [*chain, (reorder, partial(_reordered, name, along, together))] if reorder is not None else chain
 
 
-def _read(name: str, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
+def _read(name: str, declared: Shape | None, arrays: Sequence[Array | None], run: Run) -> Sequence[Array] | None:
     latest = run.variables.latest(name)
-    return None if latest is None else (latest,)
+    return None if latest is None or incompatible(declared, latest.shape) else (latest,)
 
 
 def _reordered(
