@@ -192,6 +192,19 @@ def test_what_is_made_of_the_sizes_of_an_input_that_is_not_as_declared_is_told_t
     assert [(found.code, found.layer.name) for found in report.errors + report.warnings] == [(code, "x")]
 
 
+def test_what_cannot_be_computed_far_behind_an_output_that_is_not_as_declared_is_told_there(tmp_path):
+    """Of the layers between them the ports declare any sizes."""
+    m = Model()
+    x = m.parameter("x", "f32", (1, 4))
+    (x,) = m.layer("Abs", [x], [("f32", (1, 2))], name="abs")
+    for name in "abc":
+        (x,) = m.layer("Multiply", [x, m.parameter(name, "f32", ("?", 1))], [("f32", (-1, -1))])
+    m.result(m.layer("Add", [x, m.parameter("y", "f32", (1, 2))], [("f32", (-1, 2))])[0])
+    found, *others = (each for each in irrun.validate(m.save(tmp_path)).diagnostics if each.severity != "info")
+    assert (found.code, found.layer.name, others) == ("E310", "abs", [])
+    assert "output 0 is declared as [1, 2], but is [1, 4], with which layer 9 `Add_9`" in found.message
+
+
 def test_a_port_that_is_missing_before_another_one_is_told_where_its_edge_begins(tmp_path):
     """The port behind it stands for the first output then, with which the Add cannot be computed."""
     m = Model()

@@ -3,6 +3,7 @@ if these were. What cannot be computed for that reason alone is told there."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,12 @@ _MAX_BACK = 1000
 
 _MAX_COUNTED = 100
 """Layers that are gone back through to see which sizes a number is made of."""
+
+_MAX_BETWEEN = 60
+"""Layers that may stand between one that cannot be computed and what is not as declared, and that are asked again."""
+
+_MAX_FAILED = 100
+"""Errors of a model: where they are more, none is told at what is so far off."""
 
 _MOST_NOTED = 8
 """Further errors of one cause that a diagnostic has a note for."""
@@ -63,7 +70,11 @@ def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
     value = _first_wrong(op, layer, attrs, inference, None)
     if value is None:
         arrived = [] if misdeclared(layer, inference) else misarrived(layer, inference)
-        return arrived[0] if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None else None
+        if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None:
+            return arrived[0]
+        value = _far_wrong(op, layer, attrs, inference)
+        if value is None:
+            return None
     for _ in range(_MAX_BACK):
         node = inference.nodes[value.layer]
         before = None if node.layer.bodies else _first_wrong(node.op, node.layer, node.attrs, inference, value)
@@ -85,6 +96,46 @@ def _first_wrong(
     if counted and _explain(_outputs(op, layer, attrs, inference, unknown=counted), value):
         return wrong[0] if wrong else next(iter(counted.values()))
     return None
+
+
+def _far_wrong(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
+    """The nearest thing that is not as its port declares and but for which a layer would break no rule, where the ports
+    of layers between them declare sizes that may be any."""
+    if len(inference.diagnostics) >= _MAX_FAILED:
+        return None
+    supposed: dict[Value, Tensor] = {}
+    between, waiting = {layer}, deque([layer])
+    while waiting and len(between) < _MAX_BETWEEN:
+        for value in waiting.popleft().inputs:
+            if value is None or value in supposed or value.layer not in inference.nodes:
+                continue
+            known = inference.tensor(value)
+            if not as_told(value.port, known):
+                scalar = _is_scalar(value.port, known)
+                supposed[value] = Tensor(known.type, ()) if scalar else as_declared(known, value.port)
+            elif value.layer not in between and not value.layer.bodies:
+                between.add(value.layer)
+                waiting.append(value.layer)
+    if not supposed:
+        return None
+    nearest = next(iter(supposed))
+
+    def read(reader: Layer) -> list[Tensor]:
+        return [inference.tensor(value) if value is None else tensor(value) for value in reader.inputs]
+
+    def tensor(value: Value) -> Tensor:
+        if value not in supposed and value.layer in between:
+            node = inference.nodes[value.layer]
+            outputs = node.op.infer(read(value.layer), node.attrs).outputs
+            supposed.update(zip(value.layer.outputs, outputs, strict=False))
+        return supposed.get(value) or inference.tensor(value)
+
+    try:
+        op.infer(read(layer), attrs)
+    except Exception as error:  # a rule is broken, or fails itself
+        hand_on(error)
+        return None
+    return nearest
 
 
 def _explain(outputs: Sequence[Tensor] | None, value: Value | None) -> bool:
