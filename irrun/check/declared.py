@@ -84,7 +84,9 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     continue
                 if not contradicts(port.dims, tensor):
                     fitting.add(pair)
-                elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
+                elif sized and (layer in blamed or (layer.bodies and node.doubts)):  # as is said of the port map
+                    others[value] = layer
+                elif sized:
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
             elif _is_sized(node, tensor, inference):

@@ -34,6 +34,9 @@ _MOST_NOTED = 8
 
 _DECLARED = ("W931", "W932")
 
+_OF_ENTRIES = ("W940", "W944")
+"""What is said of an entry of a port map that is to blame for what an output is."""
+
 
 def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
     """Whether no tensor could have both the declared sizes, of which -1 is any, and the inferred ones."""
@@ -231,6 +234,8 @@ def told_at_causes(
         told_there = bool(said) and said[0].span in inference.rewired
         if not said and not as_told(value.port, inference.tensor(value)):
             said = _said_at(declared, value.layer.input_ports)  # from which it follows
+        if not said and errors and value.layer in inference.blamed:
+            said = [each for each in found if each.layer == value.layer.label and each.code in _OF_ENTRIES][:1]
         if not said and errors:
             arriving = [(reader, reader.input_ports[number]) for reader, number in value.consumers]
             said = _said_at(declared, [port for _, port in arriving])
@@ -265,5 +270,5 @@ def _as_error(said: Diagnostic, errors: Sequence[Diagnostic], inference: Inferen
     rest = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
     notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes, *rest)
     help = "were it as declared, that layer could be computed: an attribute of this one, or what it reads, may be wrong"
-    help = said.help or help if said.span in inference.rewired else help
+    help = said.help or help if said.span in inference.rewired or said.code in _OF_ENTRIES else help
     return replace(said, code="E310", message=message, help=help, notes=notes)
