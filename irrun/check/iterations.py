@@ -55,7 +55,7 @@ def told_at_entries(
         if each.code in _UNREAD and each.layer is not None:
             unread.setdefault((each.layer, each.line), []).append(each)
     told: dict[int, Diagnostic | None] = {}
-    for error in found:
+    for error in (*found, *read):
         for each in unread.pop((error.layer, error.line), ()) if error.severity == "error" else ():
             told[id(each)] = None
             told[id(error)] = with_note(told.get(id(error)) or error, each)
