@@ -192,6 +192,19 @@ def test_what_is_made_of_the_sizes_of_an_input_that_is_not_as_declared_is_told_t
     assert [(found.code, found.layer.name) for found in report.errors + report.warnings] == [(code, "x")]
 
 
+def test_what_cannot_be_computed_far_behind_an_output_that_is_not_as_declared_is_told_there(tmp_path):
+    """Of the layers between them the ports declare any sizes."""
+    m = Model()
+    x = m.parameter("x", "f32", (1, 4))
+    (x,) = m.layer("Abs", [x], [("f32", (1, 2))], name="abs")
+    for name in "abc":
+        (x,) = m.layer("Multiply", [x, m.parameter(name, "f32", ("?", 1))], [("f32", (-1, -1))])
+    m.result(m.layer("Add", [x, m.parameter("y", "f32", (1, 2))], [("f32", (-1, 2))])[0])
+    found, *others = (each for each in irrun.validate(m.save(tmp_path)).diagnostics if each.severity != "info")
+    assert (found.code, found.layer.name, others) == ("E310", "abs", [])
+    assert "output 0 is declared as [1, 2], but is [1, 4], with which layer 9 `Add_9`" in found.message
+
+
 def test_a_port_that_is_missing_before_another_one_is_told_where_its_edge_begins(tmp_path):
     """The port behind it stands for the first output then, with which the Add cannot be computed."""
     m = Model()
@@ -538,6 +551,49 @@ def test_an_edge_that_begins_elsewhere_is_one_diagnostic(start, tmp_path):
     (found,) = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
     assert found.layer.type == "MatMul"
     assert any("layer 5 `Unsqueeze_5`" in text for text in [found.help, *(note.message for note in found.notes)])
+
+
+def test_an_edge_from_a_tensor_of_another_rank_is_told_where_it_arrives(tmp_path):
+    """The Gather declares a scalar, and the Greater cannot be computed with what it gives then."""
+    m = Model()
+    x, y = m.parameter("x", "f32", (4,)), m.parameter("y", "f32", (4, 3))
+    (z,) = m.layer("Gather", [x, *map(m.constant, (0, 0))], [("f32", ())], version="opset8", batch_dims="0")
+    m.result(m.layer("Greater", [z, m.parameter("w", "f32", (2,))], [("boolean", (2,))])[0])
+    m.result(y)
+    path = m.save(tmp_path)
+    assert not irrun.validate(path).diagnostics
+    path.write_text(
+        path.read_text().replace(
+            'from-layer="0" from-port="0" to-layer="4"', 'from-layer="1" from-port="0" to-layer="4"'
+        )
+    )
+    (found,) = [each for each in irrun.validate(path).diagnostics if each.severity == "error"]
+    assert found.code == "E310"
+    assert found.message.startswith("input 0 is declared as [4], but is [4, 3], with which layer 6 `Greater_6`")
+
+
+def test_an_edge_to_branches_that_begins_elsewhere_is_one_error(tmp_path):
+    ops = ov.opset8
+    outer = [ops.parameter(shape, type) for shape, type in (([], bool), ([2, 3], np.float32), ([], np.int64))]
+    inner = [ops.parameter([-1, 3], np.float32) for _ in range(2)]
+    ones = np.ones(3, np.float32)
+    bodies = [ov.Model([op(x, ones)], [x]) for op, x in zip((ops.add, ops.maximum), inner, strict=True)]
+    branch = ops.if_op(outer[0])
+    branch.set_then_body(bodies[0])
+    branch.set_else_body(bodies[1])
+    branch.set_input(outer[1].output(0), *inner)
+    result = branch.set_output(*(body.results[0] for body in bodies))
+    ov.serialize(ov.Model([result, outer[2].output(0)], outer), tmp_path / "model.xml")
+    path = tmp_path / "model.xml"
+    assert not irrun.validate(path).diagnostics
+    text = path.read_text()
+    old = 'from-layer="1" from-port="0" to-layer="3"'
+    assert text.count(old) == 1
+    path.write_text(text.replace(old, 'from-layer="2" from-port="0" to-layer="3"'))
+    (found,) = [each for each in irrun.validate(path).diagnostics if each.severity == "error"]
+    assert found.code == "E401"
+    assert found.message.startswith("If-8 C3: input 1 is i64, but parameter 0 of the body declares f32")
+    assert sum(note.message.count("If-8 C3: input 1 is i64") for note in found.notes) == 1
 
 
 @pytest.mark.parametrize("type", ["dynamic", "undefined"])

@@ -115,6 +115,63 @@ def test_axes_of_an_output(old, new, place, message):
     assert message in what
 
 
+READ = """<layer id="5" name="read" type="{type}" version="opset1">
+<input>{ports}</input><output><port id="2" precision="FP32"><dim>3</dim><dim>2</dim></port></output></layer>
+<layer id="3" name="result_3" type="Result" version="opset1">"""
+
+
+def with_reader(type, *changes):
+    """The first output of the loop goes to a layer outside, which reads the first input, too, if it is an Add."""
+    count = 2 if type == "Add" else 1
+    ports = "".join(f'<port id="{n}" precision="FP32"><dim>3</dim><dim>2</dim></port>' for n in range(count))
+    edge = '<edge from-layer="{}" from-port="{}" to-layer="{}" to-port="{}"/>'
+    edges = [edge.format(2, 2, 5, 0), edge.format(0, 0, 5, 1) if count == 2 else "", edge.format(5, 2, 3, 0)]
+    before, after = changed(*changes).rsplit('<layer id="3" name="result_3" type="Result" version="opset1">', 1)
+    after = after.replace(edge.format(2, 2, 3, 0), "".join(edges))
+    return before + READ.format(type=type, ports=ports) + after
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "place"),
+    [
+        (SLICED, SLICED.replace('end="-1"', 'end="1"'), 'end="1"'),
+        (
+            JOINED,
+            JOINED.replace('axis="0"', 'axis="1"').replace('="1" part_size="1"', '="2" part_size="2"'),
+            'axis="1"',
+        ),
+    ],
+)
+def test_what_reads_an_output_that_an_entry_is_to_blame_for_says_no_more(old, new, place):
+    assert not said(with_reader("Abs"))
+    assert not said(with_reader("Add"))
+    ((code, where, _),) = [each for each in said(with_reader("Abs", (old, new))) if each[0] != "I903"]
+    assert (code, where) == ("W944", place)
+    ((code, where, what),) = [each for each in said(with_reader("Add", (old, new))) if each[0] != "I903"]
+    assert (code, where) == ("E310", place)
+    assert what.endswith(", with which layer 5 `read` (Add) cannot be computed")
+
+
+def test_an_attribute_that_an_entry_lacks_and_one_that_nothing_reads_are_one_error():
+    text = changed((SLICED, SLICED.replace("axis=", "axi=")), ('auto_broadcast="numpy"', 'auto_broadcast="none"'))
+    (found,) = irrun.validate(text.encode()).diagnostics
+    assert found.code == "E304"
+    notes = [note.message for note in found.notes]
+    assert "<input> has no attribute `axi`; it is ignored: did you mean `axis`?" in notes
+    assert any(note.startswith("`start`, `end`, `stride`, `part_size` without `axis` mean nothing") for note in notes)
+
+
+def test_a_constant_with_which_a_body_cannot_be_computed_is_told_outside():
+    text = changed(('auto_broadcast="numpy"', 'auto_broadcast="none"'))
+    parameter = 'name="parameter_1" type="Parameter" version="opset1">\n\t\t\t<data shape="1,2"'
+    assert text.count(parameter) == 1
+    const = 'name="one" type="Const" version="opset1"><data offset="0" size="8" shape="{}"'
+    sound, weights = text.replace(parameter, const.format("1,2")), bytes(8)
+    assert not irrun.validate(sound.encode(), weights).diagnostics
+    (found,) = irrun.validate(text.replace(parameter, const.format("1")).encode(), weights).diagnostics
+    assert (found.code, found.layer.name) == ("E511", "one")
+
+
 def test_a_parameter_is_to_blame_where_the_ports_fit_what_it_gets():
     number = TEXT.index("<body>")
     text = TEXT[:number] + TEXT[number:].replace('shape="1,2"', 'shape="3,2"', 1)

@@ -102,7 +102,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     if missing:
         readable = False
         lacked = _missing(op, layer, [name for name in missing if name not in misplaced], strayed, misplaced)
-        problems += lacked if foreign is None else (_with_note(found, foreign) for found in lacked)
+        problems += lacked if foreign is None else (with_note(found, foreign) for found in lacked)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
     problems += ignored + unread + [_left(op, layer, name) for name in left] + insisted
@@ -223,7 +223,7 @@ def _foreign(op: Op, layer: Layer, unknown: dict[str, str | None]) -> Diagnostic
     return Diagnostic("W930", message, attribute_span(layer.element, "type"), layer.label, help)
 
 
-def _with_note(found: Diagnostic, other: Diagnostic) -> Diagnostic:
+def with_note(found: Diagnostic, other: Diagnostic) -> Diagnostic:
     return replace(found, notes=(*found.notes, Note(f"{other.message}: {other.help}", other.span)))
 
 
@@ -233,7 +233,7 @@ def with_warnings(problems: Sequence[Diagnostic]) -> Iterator[Diagnostic]:
     warnings = [found for found in problems if first is not None and found.severity == "warning"]
     for found in problems:
         if found is first:
-            yield reduce(_with_note, warnings, found)
+            yield reduce(with_note, warnings, found)
         elif found not in warnings:
             yield found
 

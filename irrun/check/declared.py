@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer, outputs_alone
-from irrun.check.origins import as_declared, contradicts
+from irrun.check.origins import as_declared, as_told, contradicts
 from irrun.check.rewiring import Contradiction, said_of_inputs
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Port, Value
@@ -84,11 +84,19 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     continue
                 if not contradicts(port.dims, tensor):
                     fitting.add(pair)
-                elif sized and layer not in blamed and not (layer.bodies and node.doubts):  # too many iterations
+                elif sized and (layer in blamed or (layer.bodies and node.doubts)):  # as is said of the port map
+                    others[value] = layer
+                elif sized:
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
             elif _is_sized(node, tensor, inference):
-                silent.append(_Unsized(node, port, tensor, f"output {value.index}"))
+                unsized = _Unsized(node, port, tensor, f"output {value.index}")
+                origin = _origin(node, value, inference, others, counted, wanted) if others or wanted else None
+                if origin is None:
+                    silent.append(unsized)
+                else:
+                    others[value] = origin
+                    yield _following(unsized.diagnostic(), origin)
         if others:
             counted.update(_counted(node, others, counted))
         if other:
@@ -254,8 +262,7 @@ def _origin(
     if outputs is None or value.index >= len(outputs):
         return None
     port, expected = value.port, outputs[value.index]
-    follows = port.precision in (None, expected.type) and not (port.dims and contradicts(port.dims, expected))
-    if not follows:
+    if port.precision not in (None, expected.type) or not as_told(port, expected):
         return None
     return others[changed[0]] if changed else counted[numbers[0]] if numbers else layer
 

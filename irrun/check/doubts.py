@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from irrun.diagnostics import Diagnostic, LayerName, Note
 from irrun.ir.constants import contradicts_port
-from irrun.ir.graph import Layer
+from irrun.ir.graph import Layer, outside
 from irrun.ir.weights import Weights
 from irrun.ir.xml import attribute_span
 
@@ -34,6 +34,8 @@ def doubtful_source(layer: Layer, weights: Weights) -> Layer | None:
     while waiting and len(seen) < MAX_ASKED:
         reader, far = waiting.popleft()
         for value in reader.inputs:
+            while value is not None and value.layer.type == "Parameter":  # of a body gets something outside
+                value = outside(value.layer)
             if value is None or value.layer in seen:
                 continue
             source = value.layer

@@ -20,7 +20,7 @@ from irrun.check.documentation import constraint_text, source_page
 from irrun.check.doubts import doubtful_source
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
-from irrun.check.origins import as_told, cause_of, fits
+from irrun.check.origins import as_told, cause_of, fits, misarrived
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
@@ -240,6 +240,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
                 found = _failing(found, body.graph, said, inference)
                 if found.severity == "error":
                     inference.blamed.add(layer)
+            arrived = _misarrived_at(each.violation, layer, inference) if found.severity == "error" else None
+            if arrived is not None:
+                inference.betrayed.setdefault(arrived, []).append(found)
             inference.report(found)
     if bodies and layer.graph.owner is None:
         _told_outside(inference.diagnostics[said:], op, layer, attrs, inference)
@@ -433,6 +436,13 @@ def _body_at_fault(violation: Violation, layer: Layer) -> LayerBody | None:
     """The body whose Parameters a tolerated violation is about."""
     entry = None if violation.place is None else getattr(violation.place[0], "origin", None)
     return next((body for body in layer.bodies.values() if entry in body.inputs), None)
+
+
+def _misarrived_at(violation: Violation, layer: Layer, inference: Inference) -> Value | None:
+    """What a body gets at the entry that a violation is about, where the layer declares to read something else."""
+    entry = None if violation.place is None else getattr(violation.place[0], "origin", None)
+    value = layer.inputs[entry.external] if entry is not None and 0 <= entry.external < len(layer.inputs) else None
+    return value if value in misarrived(layer, inference) else None
 
 
 def _failing(found: Diagnostic, graph: Graph, said: int, inference: Inference) -> Diagnostic:

@@ -5,18 +5,23 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from functools import reduce
 
+from irrun.check.attributes import with_note
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
 from irrun.check.origins import contradicts, misarrived, misdeclared
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import Diagnostic, LayerName, Note
 from irrun.ir.bodies import OF_SLICES
-from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value, leading_to
+from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to, outside
 from irrun.ir.xml import attribute_span
 from irrun.spec.body import Misfit, misfit
 from irrun.spec.dims import Shape, Size, incompatible, same_shapes
 from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Iterating
+
+_UNREAD = ("W930", "W944")
+"""What is said of attributes of entries of port maps that nothing reads, or not without another one."""
 
 
 def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
@@ -38,6 +43,29 @@ def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagno
             yield from found
             if sizes and not found and node.layer not in inference.blamed:
                 yield from _other_entries(node, inference)
+
+
+def told_at_entries(
+    read: Sequence[Diagnostic], found: Sequence[Diagnostic]
+) -> tuple[list[Diagnostic], list[Diagnostic]]:
+    """What the reader has said, and what was found, with attributes of an entry of a port map that nothing reads as
+    notes of the error of that entry, and what such an entry lacks as a note of these."""
+    unread: dict[tuple[LayerName | None, int | None], list[Diagnostic]] = {}
+    for each in read:
+        if each.code in _UNREAD and each.layer is not None:
+            unread.setdefault((each.layer, each.line), []).append(each)
+    told: dict[int, Diagnostic | None] = {}
+    for error in (*found, *read):
+        for each in unread.pop((error.layer, error.line), ()) if error.severity == "error" else ():
+            told[id(each)] = None
+            told[id(error)] = with_note(told.get(id(error)) or error, each)
+    for first, *others in unread.values():
+        if first.code == "W930":
+            told |= {id(each): None for each in others}
+            told[id(first)] = reduce(with_note, others, first)
+    kept = ([told.get(id(each), each) for each in given] for given in (read, found))
+    read, found = ([each for each in given if each is not None] for given in kept)
+    return read, found
 
 
 def _mistaken(
@@ -74,20 +102,10 @@ def _mistaken(
             if not _is_reported(slices[0]):
                 yield _of_slices(*slices, message, graph.owner)
             continue
-        if failure or _source(layer) not in misdeclared(graph.owner, inference):  # which is reported
+        if failure or outside(layer) not in misdeclared(graph.owner, inference):  # which is reported
             yield from _of_source(_at_parameter(layer, message, failure), layer, inference)
         if failure:
             return
-
-
-def _source(parameter: Layer) -> Value | None:
-    """What the layer gets that a Parameter of its body gets."""
-    owner = parameter.graph.owner
-    for body in owner.bodies.values() if owner is not None else ():
-        for entry in body.inputs:
-            if entry.internal is parameter and owner is not None and 0 <= entry.external < len(owner.inputs):
-                return owner.inputs[entry.external]
-    return None
 
 
 def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Iterator[Diagnostic]:
@@ -98,7 +116,7 @@ def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Ite
         yield found
         return
     wrong = [*misdeclared(owner, inference), *misarrived(owner, inference)]
-    source = _source(parameter)
+    source = outside(parameter)
     cause = source if source in wrong else next(iter(wrong), None)
     if cause is not None and found.severity == "error":
         inference.betrayed.setdefault(cause, []).append(found)

@@ -3,6 +3,7 @@ if these were. What cannot be computed for that reason alone is told there."""
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -22,10 +23,19 @@ _MAX_BACK = 1000
 _MAX_COUNTED = 100
 """Layers that are gone back through to see which sizes a number is made of."""
 
+_MAX_BETWEEN = 60
+"""Layers that may stand between one that cannot be computed and what is not as declared, and that are asked again."""
+
+_MAX_FAILED = 100
+"""Errors of a model: where they are more, none is told at what is so far off."""
+
 _MOST_NOTED = 8
 """Further errors of one cause that a diagnostic has a note for."""
 
 _DECLARED = ("W931", "W932")
+
+_OF_ENTRIES = ("W940", "W944")
+"""What is said of an entry of a port map that is to blame for what an output is."""
 
 
 def contradicts(dims: tuple[int, ...], tensor: Tensor) -> bool:
@@ -63,7 +73,11 @@ def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
     value = _first_wrong(op, layer, attrs, inference, None)
     if value is None:
         arrived = [] if misdeclared(layer, inference) else misarrived(layer, inference)
-        return arrived[0] if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None else None
+        if arrived and _outputs(op, layer, attrs, inference, arriving=True) is not None:
+            return arrived[0]
+        value = _far_wrong(op, layer, attrs, inference)
+        if value is None:
+            return None
     for _ in range(_MAX_BACK):
         node = inference.nodes[value.layer]
         before = None if node.layer.bodies else _first_wrong(node.op, node.layer, node.attrs, inference, value)
@@ -85,6 +99,46 @@ def _first_wrong(
     if counted and _explain(_outputs(op, layer, attrs, inference, unknown=counted), value):
         return wrong[0] if wrong else next(iter(counted.values()))
     return None
+
+
+def _far_wrong(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> Value | None:
+    """The nearest thing that is not as its port declares and but for which a layer would break no rule, where the ports
+    of layers between them declare sizes that may be any."""
+    if len(inference.diagnostics) >= _MAX_FAILED:
+        return None
+    supposed: dict[Value, Tensor] = {}
+    between, waiting = {layer}, deque([layer])
+    while waiting and len(between) < _MAX_BETWEEN:
+        for value in waiting.popleft().inputs:
+            if value is None or value in supposed or value.layer not in inference.nodes:
+                continue
+            known = inference.tensor(value)
+            if not as_told(value.port, known):
+                scalar = _is_scalar(value.port, known)
+                supposed[value] = Tensor(known.type, ()) if scalar else as_declared(known, value.port)
+            elif value.layer not in between and not value.layer.bodies:
+                between.add(value.layer)
+                waiting.append(value.layer)
+    if not supposed:
+        return None
+    nearest = next(iter(supposed))
+
+    def read(reader: Layer) -> list[Tensor]:
+        return [inference.tensor(value) if value is None else tensor(value) for value in reader.inputs]
+
+    def tensor(value: Value) -> Tensor:
+        if value not in supposed and value.layer in between:
+            node = inference.nodes[value.layer]
+            outputs = node.op.infer(read(value.layer), node.attrs).outputs
+            supposed.update(zip(value.layer.outputs, outputs, strict=False))
+        return supposed.get(value) or inference.tensor(value)
+
+    try:
+        op.infer(read(layer), attrs)
+    except Exception as error:  # a rule is broken, or fails itself
+        hand_on(error)
+        return None
+    return nearest
 
 
 def _explain(outputs: Sequence[Tensor] | None, value: Value | None) -> bool:
@@ -180,6 +234,8 @@ def told_at_causes(
         told_there = bool(said) and said[0].span in inference.rewired
         if not said and not as_told(value.port, inference.tensor(value)):
             said = _said_at(declared, value.layer.input_ports)  # from which it follows
+        if not said and errors and value.layer in inference.blamed:
+            said = [each for each in found if each.layer == value.layer.label and each.code in _OF_ENTRIES][:1]
         if not said and errors:
             arriving = [(reader, reader.input_ports[number]) for reader, number in value.consumers]
             said = _said_at(declared, [port for _, port in arriving])
@@ -214,5 +270,5 @@ def _as_error(said: Diagnostic, errors: Sequence[Diagnostic], inference: Inferen
     rest = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
     notes = (*said.notes, Note(f"layer {error.layer}: {error.message}", error.span), *error.notes, *rest)
     help = "were it as declared, that layer could be computed: an attribute of this one, or what it reads, may be wrong"
-    help = said.help or help if said.span in inference.rewired else help
+    help = said.help or help if said.span in inference.rewired or said.code in _OF_ENTRIES else help
     return replace(said, code="E310", message=message, help=help, notes=notes)

@@ -177,6 +177,10 @@ def _with_inferred(
         search_weights(model, searched),
     )
     later = told_with_layers([*later])
+    if len(inference.visited) > 1:
+        from irrun.check.iterations import told_at_entries
+
+        problems, later = told_at_entries(problems, later)
     if model.weights.doubtful:
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port

@@ -378,6 +378,16 @@ class Model:
         return _read_again, (self.path if self.content is None else self.content, weights)
 
 
+def outside(parameter: Layer) -> Value | None:
+    """What the layer gets that a Parameter of its body gets."""
+    owner = parameter.graph.owner
+    for body in owner.bodies.values() if owner is not None else ():
+        for entry in body.inputs:
+            if entry.internal is parameter and owner is not None and 0 <= entry.external < len(owner.inputs):
+                return owner.inputs[entry.external]
+    return None
+
+
 def leading_to(layers: Iterable[Layer]) -> set[Layer]:
     """These layers, and all that they are computed from in their graph."""
     found = set(layers)

@@ -357,7 +357,17 @@ CASES += [
         ),
         expected=[np.array([[[[1, 1, 1, 3], [1, 1, 1, 3]]]], np.float32)],
         edit=with_axes_backwards,
-    )
+    ),
+    replace(
+        interpolate_1(
+            *("one pad", np.array([[[[1, 3]]]], np.float32), [2, 3]), mode="nearest", pads_begin=[1], pads_end=[0]
+        ),
+        deviates=Departure(
+            "takes one pad for that of the first axis; the page has it for each axis that is resized",
+            "size of pads_begin = 1; pads_begin > 0 | pads_end > 0",
+        ),
+        expected=[np.array([[[[0, 0, 0], [0, 1, 3]]]], np.float32)],
+    ),
 ]
 
 test_agrees_with_openvino = conformance(CASES)
