@@ -99,6 +99,33 @@ def test_what_is_not_finite_on_the_way_is_found_and_shown_as_execute_does(tmp_pa
     assert done.stderr.splitlines()[0].split(": ", 1)[1] in report
 
 
+@pytest.mark.parametrize(
+    ("start", "end", "given", "born"),
+    [
+        ("Log", "SoftMax", -1, "SoftMax"),  # infinities that are taken for a mask, of which NaN is made 8 layers later
+        ("Add", "SoftMax", 1, "SoftMax"),  # those of a constant
+        ("Log", "SoftMax", [0, 1, 2, 3], "Log"),  # which nobody takes for a mask, and is none in what is left
+    ],
+)
+def test_nan_of_infinities_that_came_long_before(tmp_path, start, end, given, born):
+    with package.build("m") as g:
+        x = g.Parameter("f32[2,4]", name="x")
+        hidden = np.float32([[-np.inf] * 4, [0, 0, 0, -np.inf]])
+        y = g.Log(g.ReLU(x)) if start == "Log" else g.Add(x, hidden)
+        for number in range(8):
+            y = g.Multiply(y, np.float32(1.5)) if number % 2 else g.Add(y, np.float32(0.5))
+        g.Result(g.ReLU(g.op(end, y, axis=-1)))
+    package.write_model(g.model, tmp_path / "m.xml")
+    np.savez(tmp_path / "in.npz", x=np.full((2, 4), given, np.float32))
+    wish = ("--inputs", tmp_path / "in.npz", "--nonfinite", "-o", tmp_path / "out")
+    done = irrun("reduce", tmp_path / "m.xml", *wish)
+    assert "-> 1 layer," in done.stdout
+    assert f"born in {born}\n" in done.stdout
+    command = (tmp_path / "out" / "REPORT.md").read_text().split("```\nirrun ")[1].split("\n")[0]
+    shown = irrun(*command.split(), cwd=tmp_path / "out", status=1)
+    assert f"({born})" in shown.stderr
+
+
 def test_a_report_quotes_the_smallest_model(tmp_path):
     with package.build("m") as g:
         x = g.Parameter("f32[2,3]", name="x")

@@ -177,6 +177,16 @@ def test_inputs_that_are_not_finite_are_said_to_be(tmp_path):
     assert "error[E607]: the input is given 1 NaN of 2 elements, the first at [0]" in done.stderr
 
 
+def test_nan_that_is_made_of_infinite_inputs_is_found_behind_them(tmp_path):
+    model = chain(tmp_path, ("scale", "Multiply", [2, 2]), ("share", "SoftMax"))
+    done = irrun("execute", model, "--inputs", given(tmp_path, np.inf, 1), "--check-finite", status=1)
+    assert "error[E607]: the result has 2 NaN of 2 elements" in done.stderr
+    assert "`share` (SoftMax)" in done.stderr
+    assert "(Parameter): the input is given 1 infinite of 2 elements, the first at [0]" in done.stderr
+    done = irrun("execute", model, "--inputs", given(tmp_path, -np.inf, 1), "--check-finite", status=1)
+    assert "error[E607]: the input is given 1 infinite of 2 elements, the first at [0]" in done.stderr
+
+
 def test_numbers_that_f16_does_not_have(tmp_path):
     model = chain(tmp_path, ("big", "Multiply", [1000]), ("huge", "Multiply", [1000]), ("small", "Multiply", [1e-12]))
     x = given(tmp_path, 1, 2)

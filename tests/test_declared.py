@@ -13,6 +13,7 @@ from openvino import opset13
 
 import irrun
 from irrun.check.fixes.application import mended
+from irrun.check.origins import told_at_causes
 
 
 def written(folder, shape="1,3,8,8", pool="2,2", ends=((1, 3, 8, 8), (1, 3, 4, 4), (1, 3, 16))):
@@ -628,3 +629,36 @@ def test_openvino_declares_a_compressed_output_as_it_is_in_the_file(tmp_path):
     assert "decompression" in (tmp_path / "model.xml").read_text()
     (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
     assert (found.code, found.severity, found.layer.type) == ("I904", "info", "Convert")
+
+
+def test_many_causes_are_looked_up_and_not_searched_for(tmp_path, monkeypatch):
+    """What ports declare is gone through as often for 40 causes as for 2."""
+    passes = []
+
+    class Counted(list):
+        def __iter__(self):
+            passes.append(1)
+            return super().__iter__()
+
+    monkeypatch.setattr(
+        "irrun.check.validate.told_at_causes",
+        lambda found, declared, inference: told_at_causes(Counted(found), Counted(declared), inference),
+    )
+    counts = []
+    for causes in (2, 40):
+        m = Model()
+        for number in range(causes):
+            x, axes = m.parameter(f"x{number}", "f32", (2, 3)), m.constant(np.int64([0, 1]))
+            (turned,) = m.layer("Transpose", [x, axes], [("f32", (3, 2))])
+            weights = m.constant(np.ones((2, 4), np.float32))
+            m.result(
+                m.layer("MatMul", [turned, weights], [("f32", (3, 4))], transpose_a="false", transpose_b="false")[0]
+            )
+        folder = tmp_path / f"{causes}"
+        folder.mkdir()
+        passes.clear()
+        found = irrun.validate(m.save(folder)).errors
+        assert {each.code for each in found} == {"E310"}
+        assert len(found) == causes
+        counts.append(len(passes))
+    assert counts[0] == counts[1] > 0

@@ -125,3 +125,19 @@ def test_a_value_that_no_integer_type_holds_is_left_to_the_run(tmp_path):
     product = model.layer("Multiply", [huge, huge], [("i64", (1,))], auto_broadcast="numpy")[0]
     model.result(model.layer("Multiply", [product, shape], [("i64", (1,))], auto_broadcast="numpy")[0])
     assert irrun.validate(model.save(tmp_path)).ok
+
+
+@pytest.mark.parametrize(
+    ("ratio", "advice"),
+    [("-1", "for as many samples as a bin has pixels, as -1 means in torchvision, write 0; "), ("-2", "")],
+)
+def test_a_value_that_means_something_elsewhere(tmp_path, ratio, advice):
+    net = Model()
+    inputs = [net.parameter("x", "f32", (1, 1, 4, 4)), net.parameter("rois", "f32", (2, 4))]
+    inputs.append(net.parameter("batches", "i64", (2,)))
+    attrs = {"pooled_h": "2", "pooled_w": "2", "sampling_ratio": ratio, "spatial_scale": "1", "mode": "avg"}
+    (pooled,) = net.layer("ROIAlign", inputs, [("f32", (2, 1, 2, 2))], "opset3", **attrs)
+    net.result(pooled)
+    (found,) = irrun.validate(net.save(tmp_path)).diagnostics
+    assert (found.code, found.message) == ("E307", f"attribute `sampling_ratio` is {ratio}, expected 0 or more")
+    assert found.help == f"{advice}see detection/roi-align-3.rst"

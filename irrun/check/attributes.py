@@ -10,7 +10,7 @@ from typing import Any
 
 from irrun.check.documentation import source_page
 from irrun.check.leftovers import is_leftover
-from irrun.check.synonyms import synonyms
+from irrun.check.synonyms import ELSEWHERE, synonyms
 from irrun.diagnostics import Diagnostic, Note, Span
 from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.xml import Element, attribute_span
@@ -406,13 +406,15 @@ def _meant(attr: Attr, text: str) -> str | None:
 
 
 def _advice(op: Op, attr: Attr, text: str) -> str:
-    """What OpenVINO makes of a text of this kind, where that cannot be read, and where the attribute is described."""
+    """What OpenVINO makes of a text of this kind, where that cannot be read, or what it means elsewhere; and where the
+    attribute is described."""
     page = f"see {source_page(op)}"
     try:
         attr.kind.parse(text)
     except ValueError:
         return "; ".join([*_MADE_OF.get(attr.kind, ()), page])
-    return page
+    meant = ELSEWHERE.get((attr.name, text.strip()))
+    return page if meant is None else f"{meant}; {page}"
 
 
 def _problem(code: str, message: str, layer: Layer, name: str, help: str | None = None) -> Diagnostic:

@@ -6,9 +6,10 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Collection, Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 from typing import TYPE_CHECKING, Any
 
-from irrun.diagnostics import Diagnostic, Note
+from irrun.diagnostics import Diagnostic, Note, Span
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer, Port, Value
 from irrun.spec.dims import Shape, fresh, incompatible
@@ -228,17 +229,27 @@ def told_at_causes(
     """What inference has found and what ports declare wrongly; an error that follows from the latter is told there."""
     merged: dict[int, Diagnostic] = {}
     told: set[int] = set()
+    order = {id(each): number for number, each in enumerate(found)}
+    places: dict[Span | None, list[int]] = {}  # where something is said of ports that are not as they declare
+    for number, each in enumerate(declared):
+        if each.code in _DECLARED:
+            places.setdefault(each.span, []).append(number)
+
+    def said_at(ports: Sequence[Port]) -> list[Diagnostic]:
+        spans = {port.element.span for port in ports}
+        return [declared[number] for number in sorted(chain.from_iterable(places.get(span, ()) for span in spans))]
+
     for value, betrayed in inference.betrayed.items():
-        errors = [each for each in found if any(each is error for error in betrayed)]
-        said = _said_at(declared, [value.port])
+        errors = [found[number] for number in sorted({order[id(each)] for each in betrayed if id(each) in order})]
+        said = said_at([value.port])
         told_there = bool(said) and said[0].span in inference.rewired
         if not said and not as_told(value.port, inference.tensor(value)):
-            said = _said_at(declared, value.layer.input_ports)  # from which it follows
+            said = said_at(value.layer.input_ports)  # from which it follows
         if not said and errors and value.layer in inference.blamed:
             said = [each for each in found if each.layer == value.layer.label and each.code in _OF_ENTRIES][:1]
         if not said and errors:
             arriving = [(reader, reader.input_ports[number]) for reader, number in value.consumers]
-            said = _said_at(declared, [port for _, port in arriving])
+            said = said_at([port for _, port in arriving])
             readers = {each.label for reader, _ in arriving for each in (reader, reader.graph.owner) if each}
             if errors[0].layer in readers:  # which says it best
                 merged[id(errors[0])] = _with_others(errors[0], [*errors[1:], *said])
@@ -256,12 +267,6 @@ def _with_others(error: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
     """An error with what else is wrong for the same reason."""
     rest = [Note(f"layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
     return replace(error, notes=(*error.notes, *rest))
-
-
-def _said_at(declared: Sequence[Diagnostic], ports: Sequence[Port]) -> list[Diagnostic]:
-    """What is said of ports that are not as they declare."""
-    spans = {port.element.span for port in ports}
-    return [each for each in declared if each.code in _DECLARED and each.span in spans]
 
 
 def _as_error(said: Diagnostic, errors: Sequence[Diagnostic], inference: Inference) -> Diagnostic:

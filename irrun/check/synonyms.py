@@ -1,4 +1,5 @@
-"""What attributes are called elsewhere: in ONNX, PyTorch, TensorFlow, Caffe and old IRs."""
+"""What attributes are called elsewhere, and what values of them mean there: in ONNX, PyTorch, TensorFlow, Caffe and old
+IRs."""
 
 from __future__ import annotations
 
@@ -20,6 +21,11 @@ _ALIKE = (
     ("approximation_mode", "approximate"),
     ("cube_coeff", "cubic_coeff_a"),
 )
+
+ELSEWHERE = {
+    ("sampling_ratio", "-1"): "for as many samples as a bin has pixels, as -1 means in torchvision, write 0",
+}
+"""What to write for values that attributes have elsewhere, and may not have here."""
 
 
 def _plain(name: str) -> str:

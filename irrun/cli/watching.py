@@ -185,7 +185,7 @@ class Watched:
                 raise
             self.recording.finish()
             return results
-        if self.search is None or self.glance is None or self.search.found is not None:
+        if self.search is None or self.glance is None or self.search.settled:
             return self.session.run(inputs, profile=profile)
         before = self.session.fork()
         results = self.session.run(inputs, profile=profile, observer=self.glance.observer())

@@ -34,7 +34,17 @@ from irrun.tools.compare.passes import Transforming, trace
 from irrun.tools.compare.reasons import folded, reasons
 from irrun.tools.compare.replay import Beside, Course, Given, names_in, refuse_unknown
 from irrun.tools.compare.results import Cache, Comparison, Measured, OutputResult, TensorResult, Where
-from irrun.tools.compare.sides.contract import Alike, Caching, Naming, Observation, Options, Side, SideFailed, Stepwise
+from irrun.tools.compare.sides.contract import (
+    Alike,
+    Caching,
+    Naming,
+    Observation,
+    Options,
+    Side,
+    SideFailed,
+    Stepwise,
+    may_vary,
+)
 from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
@@ -334,7 +344,7 @@ class _Flow:
 
     def _repeated(self, course: Course, theirs: Sequence[Mapping[str, Array]]) -> None:
         """Run the other side a second time, where it might give something else."""
-        if self._side.kind not in ("device", "model"):
+        if not may_vary(self._side):
             return
         again = self._side.outputs(course.steps)
         for step, (first, second) in enumerate(zip(theirs, again, strict=True)):

@@ -22,7 +22,7 @@ from irrun.tools.compare.observed import Context, Earlier, Observed
 from irrun.tools.compare.replay import Beside, Course, fitting
 from irrun.tools.compare.results import Measured
 from irrun.tools.compare.sides.constants import is_constant, is_constant_in
-from irrun.tools.compare.sides.contract import Change, Changed, Observation, Side, Weighing
+from irrun.tools.compare.sides.contract import Change, Changed, Observation, Side, Weighing, may_vary
 from irrun.tools.compare.sides.failures import of_device
 from irrun.tools.compare.stretches import Stretch
 from irrun.tools.compare.tolerances import of_elements
@@ -54,6 +54,7 @@ def reasons(
     Both runs are done again, so that nothing but these tensors and what their layers read is held at once.
     """
     own: dict[str, _Own] = {}
+    course = replace(course, steps=course.steps[: max(wanted.values()) + 1])  # what follows changes nothing of these
 
     def ours(step: int) -> Observer:
         def keep(event: Event) -> None:
@@ -65,7 +66,7 @@ def reasons(
 
     beside.run(course, ours)
     # all that was watched before: a device fuses otherwise where less is, and so rounds otherwise
-    again = side.observe(course.steps) if side.kind in ("device", "model") else None
+    again = side.observe(course.steps) if may_vary(side) else None
     weights = side.weights(course.steps, wanted) if isinstance(side, Weighing) else {}
     changes = side.changes() if isinstance(side, Changed) else {}
     found: dict[str, Cause] = {}

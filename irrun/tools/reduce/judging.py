@@ -150,7 +150,8 @@ def _compiles(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
 
 def _nonfinite(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
-    """Whether finite inputs make NaN or infinity, in an output or on the way."""
+    """Whether finite inputs make NaN or infinity, in an output or on the way. Infinite ones, as parts of a model have
+    read them, may make NaN: that is born where no NaN was read, however long before it infinities were."""
     from irrun.run.arrays import read_npz
     from irrun.run.executor import GraphExecutor
     from irrun.run.session import Event
@@ -158,8 +159,7 @@ def _nonfinite(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
 
     inputs = read_npz(Path(request["inputs"]))
     executor = GraphExecutor(Path(request["model"]), engine="reference", precision=request["precision"])
-    if not all(map(EVERYTHING.has, inputs.values())):
-        return FINE.to_dict()
+    finite = all(map(EVERYTHING.has, inputs.values()))
     search = Search(EVERYTHING)
     first: list[Layer] = []
 
@@ -172,10 +172,11 @@ def _nonfinite(request: dict[str, Any], tell: Tell) -> dict[str, Any]:
     found = search.found
     if found is not None and found.layer is not None:
         return Outcome(True, {"born in": found.layer.type}, found.message, (found.layer.name,)).to_dict()
-    if all(map(EVERYTHING.has, results.values())):
+    if not finite or all(map(EVERYTHING.has, results.values())):
         return FINE.to_dict()
     op, name = (first[0].type, first[0].name) if first else ("", "")
-    return Outcome(True, {"born in": op}, f"output of `{name}`", (name,) if name else ()).to_dict()
+    # -inf among zeros, which may be a mask: another failure than one that is none
+    return Outcome(True, {"in a mask of": op}, f"output of `{name}`", (name,) if name else ()).to_dict()
 
 
 def _diagnostic(request: dict[str, Any], tell: Tell) -> dict[str, Any]:

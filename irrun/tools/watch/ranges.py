@@ -2,13 +2,14 @@
 
 Numbers leave a range as NaN, as infinity, and as what is larger than the range. What is there on purpose is none of
 that: infinities and numbers too large that a layer has read, be it of a constant or an input such as a mask, are its
-results' own; and -inf among nothing but zeros is taken for a mask of scores. NaN that no input has is always found.
+results' own; and -inf among nothing but zeros is taken for a mask of scores. NaN that no input has is always found,
+also where an input that is no mask has infinities, which is told then if nothing else is.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from dataclasses import field
+from dataclasses import field, replace
 from math import inf, isfinite
 
 import numpy as np
@@ -123,16 +124,17 @@ def _state(array: Array, range: Range) -> _State:
 @dataclass(slots=True)
 class Search:
     """An observer that finds the first tensor of a run that leaves a range; `found` says which, and `masks` which
-    layers make -inf on purpose, as it seems."""
+    layers make -inf on purpose, as it seems. `settled` where nothing else will be found."""
 
     range: Range
     found: Diagnostic | None = None
     masks: list[Layer] = field(default_factory=list)
     inherited: int = 0
     looked_at: int = 0
+    settled: bool = False
 
     def __call__(self, event: Event) -> None:
-        if self.found is not None:
+        if self.settled:
             return
         self.looked_at += 1
         state = _state(event.array, self.range)
@@ -147,7 +149,15 @@ class Search:
             if event.layer not in self.masks:
                 self.masks.append(event.layer)
             return
-        self.found = self._finding(event, state, "no NaN" if given else "none")
+        if self.found is None:
+            self.found = self._finding(event, state, "no NaN" if given else "none")
+        elif state.nan:
+            note = Note(f"layer {self.found.layer}: {self.found.message}", self.found.span)
+            found = self._finding(event, state, "no NaN")
+            self.found = replace(found, notes=(*found.notes, note))
+        else:
+            return
+        self.settled = True
 
     def look_at_inputs(self, model: Model, arrays: Mapping[str, Array]) -> None:
         """Look at what the model is given: nothing of it comes from a layer."""
@@ -158,6 +168,7 @@ class Search:
                 message = f"the input is given {_text(state, array, self.range)}"
                 help = "give it numbers that the type has, or look for what made these"
                 self.found = Diagnostic(self._code(state), message, layer.span, layer.label, help)
+                self.settled = bool(state.nan or not state.infinite)
 
     def _finding(self, event: Event, state: _State, given: str) -> Diagnostic:
         layer = event.layer

@@ -9,6 +9,7 @@ from ir_builder import Model as Builder
 
 import irrun
 from irrun.run.arrays import read_npz, write_npz
+from irrun.run.session import Session
 from irrun.tools.compare.passes import Trace, trace
 from irrun.tools.compare.rechecking import rejudged
 from irrun.tools.compare.replay import Course
@@ -258,6 +259,49 @@ def test_a_state_that_is_wrong_still_is_at_fault(tmp_path):
     side = Made(model, {"read:0": lambda a: a + F32(1e-3)})
     found = irrun.compare(model, side, {"x": np.ones((1, 4), F32)})
     assert (found.first.layer.name, found.first.own.metrics.mismatches) == ("read", 4)
+
+
+def looping(folder, weight, seed=None):
+    """Three times tanh(x * weight); with a seed, plus a random number, of which 0 is another one in each run."""
+    g = irrun.build(opset=13)
+    x = g.Parameter("f32[1,4]", name="x")
+    body = g.body()
+    inner = body.input(x)
+    body.carry(inner, last := body.Tanh(body.Multiply(inner, F32(weight)), name="tanh"))
+    body.Result(last)
+    body.condition(body.Constant(np.bool_(True)))
+    y = g.Loop(np.int64(3), np.bool_(True), body=body)
+    if seed is not None:
+        limits = F32(0), F32(1)
+        y = g.Add(y, g.RandomUniform(np.int64([4]), *limits, output_type="f32", global_seed=seed, op_seed=seed))
+    g.Result(y, name="y")
+    folder.mkdir()
+    irrun.write_model(g.model, folder / "model.xml")
+    return folder / "model.xml"
+
+
+@pytest.mark.parametrize(
+    ("weight", "seed", "runs"),
+    [
+        (1.5, None, 4),  # results, tensors, ours, ours with these tensors
+        (1.75, None, 7),  # our own tensors, the other constants and ours again, for causes
+        (1.75, 7, 9),  # results and tensors a second time, as there are random numbers
+    ],
+)
+def test_how_often_models_run(weight, seed, runs, tmp_path, monkeypatch):
+    ours, theirs = looping(tmp_path / "ours", 1.5, seed), looping(tmp_path / "theirs", weight, seed)
+    counts = []
+    whole = Session.run
+
+    def counted(*args, **named):
+        counts.append(1)
+        return whole(*args, **named)
+
+    monkeypatch.setattr(Session, "run", counted)
+    found = irrun.compare(ours, str(theirs), {"x": F32([[1, 2, 3, 4]])})
+    assert found.agrees is (weight == 1.5)
+    assert found.cause == (None if found.agrees else "N212")
+    assert len(counts) == runs
 
 
 class Hiding(Made):

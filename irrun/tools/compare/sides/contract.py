@@ -184,6 +184,19 @@ class Alike(Protocol):
 
 
 @runtime_checkable
+class Steady(Protocol):
+    """A side that may be known to give the same whenever it is asked, so that it need not run again to tell."""
+
+    @property
+    def steady(self) -> bool: ...
+
+
+def may_vary(side: Side) -> bool:
+    """Whether a side may give something else for the same inputs."""
+    return side.kind in ("device", "model") and not (isinstance(side, Steady) and side.steady)
+
+
+@runtime_checkable
 class Caching(Protocol):
     """A side that may keep what attention has seen of earlier steps in another type than it computes in."""
 

@@ -84,6 +84,13 @@ class IrSide:
         computed_alike = self._options.engine == "reference" and self.precision == "f32"
         return computed_alike and not any(change.quantizes for change in changes)
 
+    @property
+    def steady(self) -> bool:
+        """Unless there are random numbers: other layers that are not pure keep a state, which begins anew."""
+        inference = self._computing.executor.report.inference
+        nodes = () if inference is None else inference.nodes.values()
+        return all(node.op.pure or not node.op.inputs or "state" in node.op.context for node in nodes)
+
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
         return [self._named(list(results.values())) for results in self._computing.outputs(self._given(steps))]
 
