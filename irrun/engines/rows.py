@@ -56,7 +56,7 @@ def is_of_few_rows(work: Work) -> bool:
 
 def is_of_any_rows(work: Work) -> bool:
     """Whether a work is the product of rows of f32, however many, with a small constant matrix of two axes."""
-    if work.name != "MatMul-1" or work.compressed or work.attrs["transpose_a"]:
+    if work.name != "MatMul-1" or work.compressed or work.attrs["transpose_a"] or None in work.inputs:
         return False
     left, right = work.required(2)
     if right.value is None or len(right.shape) != 2 or len(left.shape) < 2:

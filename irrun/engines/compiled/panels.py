@@ -25,7 +25,7 @@ from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_a
 from irrun.engines.rows import SMALL_ROWS, rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
 from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, Layout, OpenCall, Operand, Work, chain
-from irrun.engines.work_cache import signature
+from irrun.engines.work_cache import WorkCache
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -35,8 +35,8 @@ PRODUCTS = 35e9
 CHUNKS = 4
 """That each thread takes, where it can: those that come later take fewer."""
 
-MAX_KNOWN = 1 << 10
-"""Shapes of products of any number of rows of which it is known what they are."""
+MAX_KNOWN = 64
+"""Shapes of arrays for which a call for any number of rows knows what the product is."""
 
 POSTS_SECONDS = 50e-6
 """What posts may take that one thread computes behind the product; longer ones are left to who shares them."""
@@ -157,21 +157,22 @@ class _AnyRows:
         turned = work.attrs["transpose_b"]
         self._panels = panels_of(right.value, _rows if turned else _columns, turned)
         self._inner, self._columns = right.shape[::-1] if turned else right.shape
-        self._kind = _kinds.setdefault(signature(work), len(_kinds))
+        self._known: dict[Hashable, _Product | None] = {}  # None where others have to compute it
 
     def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
-        rows, nbytes = arrays[0], sum(own.nbytes for own in arrays)
-        shape = (*rows.shape[:-1], self._columns)
+        rows = arrays[0]
         if rows.shape[-1] != self._inner or not 0 < rows.size <= SMALL_ROWS or not rows.flags.c_contiguous:
             return None
-        if prod(shape) * ITEM > OPEN_GROWTH * nbytes:
+        shape = (*rows.shape[:-1], self._columns)
+        if prod(shape) * ITEM > OPEN_GROWTH * sum(own.nbytes for own in arrays):
             return None
-        key = self._kind, shape, *((own.shape, own.strides) for own in arrays[2:])
-        if key not in _known:
-            if len(_known) >= MAX_KNOWN:
-                _known.clear()
-            _known[key] = self._product(shape, arrays)
-        product = _known.get(key)  # which another thread may have made room in just now
+        key = shape, *((own.shape, own.strides) for own in arrays[2:])
+        if key in self._known:
+            product = self._known.get(key)  # another thread may have made room in just now
+        else:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            product = self._known[key] = self._product(shape, arrays)
         if product is None:
             return None
         result = self._team.reserve.empty(shape, rows.dtype)
@@ -179,10 +180,10 @@ class _AnyRows:
         return (result,)
 
     def _product(self, shape: tuple[int, ...], arrays: Sequence[Any]) -> _Product | None:
-        """What the product is for these arrays, None where the kernel does not do all posts or they are larger."""
+        """What the product is for these arrays; None where the kernel does not do all posts, or they make it larger."""
         work = self._work
         inputs = [
-            None if own is None else replace(own, shape=array.shape, strides=array.strides)
+            None if own is None else Operand(own.type, array.shape, array.strides)
             for own, array in zip(work.inputs, arrays, strict=True)
         ]
         sized = replace(work, inputs=inputs, outputs=[Operand("f32", shape, dense_strides(shape))])
@@ -190,11 +191,10 @@ class _AnyRows:
         if any(len(own) > len(shape) or not all(map(_fits, own[::-1], shape[::-1])) for own in others):
             return None
         posts, _ = kernel_posts(sized, (prod(shape[:-1]), self._columns))
-        return _product_of(sized) if len(posts) == len(work.posts) else None
+        return _alike.recall("rows", sized, _product_of) if len(posts) == len(work.posts) else None
 
 
-_kinds: dict[Hashable, int] = {}
-_known: dict[Hashable, _Product | None] = {}
+_alike = WorkCache()  # as experts are: of works without what their weights hold
 
 
 def _fits(size: int, own: int) -> bool:
