@@ -20,6 +20,10 @@ MOST_WEIGHTS, MOST_OF_ONE = 1 << 20, 1 << 18
 """Weights up to which it pays, and for one row, as anybody's code goes over many as quickly as memory gives them. They
 are laid out for this alone: more rows at other times have them once more."""
 
+SMALL_WEIGHTS, SMALL_ROWS = 1 << 18, 1 << 16
+"""Weights, and numbers in rows, that stay in a processor's second cache: our code goes over any number of such rows
+about as quickly as oneDNN's, which takes several times as long to make for each number as to compute with it."""
+
 
 def rows_of(work: Work) -> tuple[int, tuple[int, int], dict[int, Layout | None]] | None:
     """The first input of a product with one matrix as rows: how many, their strides, and what it has to be brought to
@@ -48,3 +52,15 @@ def is_of_few_rows(work: Work) -> bool:
         return False
     found = rows_of(work)
     return found is not None and found[0] in FEW_ROWS and (found[0] > 1 or size <= MOST_OF_ONE)
+
+
+def is_of_any_rows(work: Work) -> bool:
+    """Whether a work is the product of rows of f32, however many, with a small constant matrix of two axes."""
+    if work.name != "MatMul-1" or work.compressed or work.attrs["transpose_a"] or None in work.inputs:
+        return False
+    left, right = work.required(2)
+    if right.value is None or len(right.shape) != 2 or len(left.shape) < 2:
+        return False
+    columns = right.shape[-2 if work.attrs["transpose_b"] else -1]
+    small = columns >= LEAST_COLUMNS and LEAST_WEIGHTS <= prod(right.shape) <= SMALL_WEIGHTS
+    return small and all(own.type == "f32" for own in (left, right, *work.outputs))

@@ -256,7 +256,8 @@ class Engine(Protocol):
         """Make calls that have nothing to do with one another, on threads if it has any for that."""
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none.
+        """A call for a work whose open sizes are -1 in shapes, and whose strides mean nothing; None if it has none, or
+        not with all posts.
 
         It is asked for works of known sizes, too, which no engine has compiled.
         """

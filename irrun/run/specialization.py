@@ -77,7 +77,7 @@ def _tensors(program: Program, instruction: Instruction) -> list[Tensor]:
 class Specialization:
     """Safe for threads. `read` are the tensors that anything in the program reads (`Program.read`).
 
-    `opened` are the calls that engines have for any sizes, by their names; they know nothing of posts.
+    `opened` are the calls that engines have for any sizes, by their names, of the instruction without its posts.
     """
 
     def __init__(
@@ -90,7 +90,8 @@ class Specialization:
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
         self._small = _most_small(instruction)
-        self.opened = self._opened()
+        self.opened = self._opened(instruction.changed(posts=()) if instruction.posts else instruction)
+        self._whole = self._opened(instruction) if instruction.posts else self.opened
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
@@ -100,7 +101,7 @@ class Specialization:
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
-        given = None if self._instruction.posts else self._openly(arrays, run)
+        given = self._openly(self._whole, arrays, run)
         if given is not None:
             return given
         if sum(array.size for array in arrays if array is not None) <= self._small:
@@ -140,9 +141,11 @@ class Specialization:
             return found.engine.name, results
         return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
 
-    def _openly(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]] | None:
-        """By a call for any sizes, without posts; None where there is none, or the rule has something to say."""
-        for by, call in self.opened if self._may_grow(arrays, run.meter) else ():
+    def _openly(
+        self, calls: Sequence[tuple[str, OpenCall]], arrays: Sequence[Array | None], run: Run
+    ) -> tuple[str, list[Array]] | None:
+        """By one of the calls for any sizes; None where there is none, or the rule has something to say."""
+        for by, call in calls if calls and self._may_grow(arrays, run.meter) else ():
             try:
                 given = call(arrays)
             except Exception as error:
@@ -159,7 +162,7 @@ class Specialization:
     def _by_kernels(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What no engine takes with its posts: these behind a call for any sizes, or all by kernels."""
         own = len(self._instruction.inputs)
-        given = self._openly(arrays[:own], run) if self._instruction.posts else None
+        given = self._openly(self.opened, arrays[:own], run) if self._instruction.posts else None
         if given is None:
             return KERNEL, self._computed(arrays, run)
         _, (result, *_) = given
@@ -167,23 +170,22 @@ class Specialization:
 
     def _may_grow(self, arrays: Sequence[Array | None], meter: Meter | None) -> bool:
         """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
-        if not self.opened or meter is None:
-            return bool(self.opened)
+        if meter is None:
+            return True
         most = self._most
         if most is None:
             most = OPEN_GROWTH * sum([array.nbytes for array in arrays if array is not None])
         return meter.live + most <= meter.limit
 
-    def _opened(self) -> list[tuple[str, OpenCall]]:
+    def _opened(self, instruction: Instruction) -> list[tuple[str, OpenCall]]:
         """The calls that engines have for any sizes, by their names."""
-        instruction, found = self._instruction, list[tuple[str, OpenCall]]()
-        if any(number in self._program.compressed for number in instruction.inputs):  # of which calls get a stand-in
+        found = list[tuple[str, OpenCall]]()
+        if any(number in self._program.compressed for number in instruction.operands):  # of which calls get a stand-in
             return found
         if any(tensor.shape is None for tensor in _tensors(self._program, instruction)):  # no rule has seen the ranks
             return found
-        operands = [None if number is None else self._open_operand(number) for number in instruction.inputs]
-        outputs = [self._open_operand(number) for number in instruction.outputs]
-        work = Work(instruction.op.name, instruction.attrs, operands, outputs)
+        operands = [None if number is None else self._open_operand(number) for number in instruction.operands]
+        work = work_of(instruction, operands, [self._open_operand(number) for number in instruction.results])
         for engine in self._setting.engines:
             try:
                 call = engine.open(work)

@@ -284,3 +284,64 @@ def test_an_output_beside_others_is_not_written_over():
     found.bind([numbers(3, 128), None], [memory[1:4]], None)()
     assert (memory[[0, 4]] == 7).all()
     np.testing.assert_allclose(memory[1:4], numbers(3, 128) @ numbers(37, 128).T, rtol=1e-5, atol=1e-5)
+
+
+def opened(arrays: list[Any], attrs: dict[str, Any] = PLAIN, posts: Any = (), engine: Any = ENGINE) -> Any:
+    """What a call for any number of rows gives for arrays of which the second is constant; None without one, or where
+    it leaves them to others."""
+    work = work_of("MatMul-1", attrs, arrays, [((1,) * arrays[0].ndim, "f32")], posts, constant=(1,))
+    for operand in (work.inputs[0], *work.outputs):
+        assert operand is not None
+        operand.shape, operand.strides = (-1,) * len(operand.shape), ()
+    call = engine.open(work)
+    found = None if call is None else call(arrays)
+    return None if found is None else found[0]
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("ahead", [(1,), (2, 3), (25,), (7, 30), (600,)])
+def test_any_number_of_rows(ahead: tuple[int, ...], turned: bool) -> None:
+    rows, weights = numbers(*ahead, 70), numbers(90, 70) if turned else numbers(70, 90)
+    posts = [Post("Add-1", NUMPY, 2), Post("Swish-4", {}), Post("Multiply-1", NUMPY, 3), Post("Add-1", NUMPY, 4)]
+    others = [numbers(90, seed=1), numbers(*ahead, 1, seed=2), numbers(*ahead, 90, seed=3)]
+    attrs = {"transpose_a": False, "transpose_b": turned}
+    for count in (0, 1, 2, 4):
+        arrays = [rows, weights, *others[: count - (count > 1)]]
+        expected = posted(posts[:count], plain("MatMul-1", attrs, arrays[:2]), arrays)
+        for _ in range(2):
+            found = opened(arrays, attrs, posts[:count])
+            assert found.shape == expected.shape
+            np.testing.assert_allclose(found, expected, 1e-5, 1e-3)
+
+
+@pytest.mark.parametrize(
+    ("rows", "weights", "operand"),
+    [
+        ((0, 70), (90, 70), None),
+        ((5, 71), (90, 70), None),
+        ((70,), (90, 70), None),
+        ((5, 70), (1, 90, 70), None),
+        ((5, 70), (4, 2000), None),
+        ((5, 70), (8, 70), None),
+        ((1, 5, 700), (400, 700), None),
+        ((1000, 70), (90, 70), None),
+        ((5, 70), (90, 70), (2, 5, 90)),
+        ((1, 70), (90, 70), (5, 90)),
+        ((5, 70), (90, 70), (4, 90)),
+    ],
+)
+def test_rows_that_a_call_for_any_number_leaves_to_others(rows: Any, weights: Any, operand: Any) -> None:
+    arrays = [numbers(*rows), numbers(*weights)]
+    posts = [] if operand is None else [Post("Add-1", NUMPY, 2)]
+    assert opened([*arrays, *([] if operand is None else [numbers(*operand)])], posts=posts) is None
+
+
+def test_works_without_a_call_for_any_number_of_rows() -> None:
+    rows, weights = numbers(5, 70), numbers(90, 70)
+    assert opened([rows.T.copy(), weights], PLAIN | {"transpose_a": True}) is None
+    assert opened([np.repeat(rows, 2, axis=1)[:, ::2], weights]) is None
+    assert opened([rows, weights], posts=[Post("Log-1", {})]) is None
+    assert opened([rows, weights], engine=CompiledEngine(2)) is None
+    assert opened([rows, weights], engine=CompiledEngine(2, parallel, once=True)) is None
+    narrow = [numbers(5000, 8), numbers(512, 8)]  # whose result is that much larger
+    assert opened(narrow) is None

@@ -581,3 +581,27 @@ def test_segments_that_the_data_count_are_summed_by_a_compiled_kernel(scaled, mo
         assert [entry.by for entry in profile.entries.values()] == ["compiled"]
     with pytest.raises(irrun.ExecutionError, match=r"E401.*C3: `indices\[1\]` is 10, outside"):
         ours.run([np.array([1, 10]), np.array([0, 0]), np.array(2)])
+
+
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_of_as_many_rows_as_the_data_tell_are_by_one_call_with_what_follows(threads):
+    pytest.importorskip("llvmlite")
+    if len(load_engines("auto")) < 3:
+        pytest.skip("oneDNN has the threads")
+    rng = np.random.default_rng(6)
+    table, weights, shift = (rng.standard_normal(shape, F32) for shape in ((1200, 70), (90, 70), (1, 90)))
+    with irrun.build("m", opset=13) as g:
+        places = g.Squeeze(g.NonZero(g.Parameter("f32[1200]", name="chosen")), np.array([0]))
+        product = g.MatMul(g.Gather(table, places, np.int64(0)), weights, transpose_b=True)
+        g.Result(g.Relu(g.Add(product, shift)))
+    ours = irrun.GraphExecutor(g.model, engine="onednn", threads=threads)
+    by = []
+    for count in (3, 30, 3, 900, 1000, 0, 1):
+        chosen, profile = np.zeros(1200, F32), irrun.Profile()
+        chosen[rng.permutation(1200)[:count]] = 1
+        (result,) = ours.run([chosen], profile=profile).values()
+        right = np.maximum(table[chosen > 0] @ weights.T + shift, 0)
+        np.testing.assert_allclose(result, right, 1e-5, 1e-4)
+        by.append([entry.by for entry in profile.entries.values() if "MatMul" in entry.type][-1])
+    assert by[:4] == ["compiled"] * 4
+    assert by[4] == "onednn"

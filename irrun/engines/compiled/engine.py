@@ -12,7 +12,7 @@ from irrun.engines.extents import checked
 from irrun.engines.grid import is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
-from irrun.engines.rows import is_of_few_rows
+from irrun.engines.rows import is_of_any_rows, is_of_few_rows
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
@@ -43,7 +43,7 @@ REDUCTIONS = frozenset(VECTORIZED["reduction"].split())
 OPENED = frozenset(
     {
         *("ScaledDotProductAttention-13", "GatherElements-6", "ScatterElementsUpdate-3", "ScatterElementsUpdate-12"),
-        *("EmbeddingSegmentsSum-3", "SparseFillEmptyRows-16", "TopK-1", "TopK-3", "TopK-11"),
+        *("EmbeddingSegmentsSum-3", "MatMul-1", "SparseFillEmptyRows-16", "TopK-1", "TopK-3", "TopK-11"),
     }
 )
 """Ops whose modules have calls for any sizes: those of others need not be loaded to know that they have none."""
@@ -190,8 +190,11 @@ class CompiledEngine:
         chain(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
-        """A call for attention, and for ops whose sizes the data tell; others are made for sizes."""
+        """A call for attention, small products, and ops whose sizes the data tell; others are made for sizes."""
         if work.name in MODULES and work.name not in OPENED:
+            return None
+        own = is_of_any_rows(work) and self._parallel is not None and not self._once
+        if not own if work.name == "MatMul-1" else work.posts:
             return None
         open: Callable[[Work, Team], OpenCall | None] | None = _of_module(work.name, "OPENERS")
         return None if open is None or work.compressed else open(work, self._threads())

@@ -10,19 +10,22 @@ import weakref
 from collections.abc import Callable, Hashable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import prod
 from typing import Any
 
 import numpy as np
 
+from irrun.engines.axes import dense_strides
 from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_once
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import SHARED_SECONDS, Team
-from irrun.engines.memory import Arranged, allocate, arranged_once, data_address
-from irrun.engines.rows import rows_of
+from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
+from irrun.engines.rows import SMALL_ROWS, rows_of
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
+from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, Layout, OpenCall, Operand, Work, chain
+from irrun.engines.work_cache import WorkCache
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -31,6 +34,9 @@ PRODUCTS = 35e9
 
 CHUNKS = 4
 """That each thread takes, where it can: those that come later take fewer."""
+
+MAX_KNOWN = 64
+"""Shapes of arrays for which a call for any number of rows knows what the product is."""
 
 POSTS_SECONDS = 50e-6
 """What posts may take that one thread computes behind the product; longer ones are left to who shares them."""
@@ -141,4 +147,64 @@ def _product_of(work: Work) -> _Product | None:
     return _Product(_kind_of(rows, own), operands, rest, rows, strides, wants, inner, columns)
 
 
+class _AnyRows:
+    """The call of a work for any number of rows. Safe for threads."""
+
+    def __init__(self, work: Work, team: Team) -> None:
+        self._work, self._team = work, team
+        _, right = work.required(2)
+        assert right.value is not None
+        turned = work.attrs["transpose_b"]
+        self._panels = panels_of(right.value, _rows if turned else _columns, turned)
+        self._inner, self._columns = right.shape[::-1] if turned else right.shape
+        self._known: dict[Hashable, _Product | None] = {}  # None where others have to compute it
+
+    def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
+        rows = arrays[0]
+        if rows.shape[-1] != self._inner or not 0 < rows.size <= SMALL_ROWS or not rows.flags.c_contiguous:
+            return None
+        shape = (*rows.shape[:-1], self._columns)
+        if prod(shape) * ITEM > OPEN_GROWTH * sum(own.nbytes for own in arrays):
+            return None
+        key = shape, *((own.shape, own.strides) for own in arrays[2:])
+        if key in self._known:
+            product = self._known.get(key)  # another thread may have made room in just now
+        else:
+            if len(self._known) >= MAX_KNOWN:
+                self._known.clear()
+            product = self._known[key] = self._product(shape, arrays)
+        if product is None:
+            return None
+        result = self._team.reserve.empty(shape, rows.dtype)
+        product._bind(self._team, self._panels, arrays, [result], None)()
+        return (result,)
+
+    def _product(self, shape: tuple[int, ...], arrays: Sequence[Any]) -> _Product | None:
+        """What the product is for these arrays; None where the kernel does not do all posts, or they make it larger."""
+        work = self._work
+        inputs = [
+            None if own is None else Operand(own.type, array.shape, array.strides)
+            for own, array in zip(work.inputs, arrays, strict=True)
+        ]
+        sized = replace(work, inputs=inputs, outputs=[Operand("f32", shape, dense_strides(shape))])
+        others = [own.shape for post in work.posts if (own := sized.other(post)) is not None]
+        if any(len(own) > len(shape) or not all(map(_fits, own[::-1], shape[::-1])) for own in others):
+            return None
+        posts, _ = kernel_posts(sized, (prod(shape[:-1]), self._columns))
+        return _alike.recall("rows", sized, _product_of) if len(posts) == len(work.posts) else None
+
+
+_alike = WorkCache()  # as experts are: of works without what their weights hold
+
+
+def _fits(size: int, own: int) -> bool:
+    return size in (1, own)
+
+
+def open(work: Work, team: Team) -> OpenCall:
+    """A call for a product of any number of rows, which the engine has made sure of, with posts."""
+    return _AnyRows(work, team)
+
+
 COMPILERS = {"MatMul-1": product}
+OPENERS = {"MatMul-1": open}

@@ -156,7 +156,7 @@ class VectorizedEngine:
         self.pool.call(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
-        opener = opener_of(work.name)
+        opener = None if work.posts else opener_of(work.name)
         return None if opener is None else opener(work, self.pool)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:
