@@ -90,6 +90,7 @@ class Specialization:
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
         self._small = _most_small(instruction)
+        self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction.op)
         self.opened = self._opened()
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
@@ -99,6 +100,11 @@ class Specialization:
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
+        if self._single and (array := arrays[0]) is not None and array.size and 0 in array.strides:
+            shape, once = array.shape, _once(array)
+            if once.size < array.size:
+                by, (result,) = self.compute([once], run)
+                return by, [np.broadcast_to(result, shape)]
         given = None if self._instruction.posts else self._openly(arrays, run)
         if given is not None:
             return given
@@ -395,6 +401,11 @@ def _is_single(op: Op) -> bool:
     """Whether an op's kernel is a function of numpy's that takes each element by itself."""
     elementwise = op.trait(Elementwise)
     return op.trait(Converting) is not None or (elementwise is not None and elementwise.function is not None)
+
+
+def _once(array: Array) -> Array:
+    """Of an array what is repeated in it once."""
+    return array[tuple([slice(0, 1) if step == 0 else slice(None) for step in array.strides])]
 
 
 def _fit(work: Work, meter: Meter | None) -> bool:
