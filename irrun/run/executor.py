@@ -39,7 +39,7 @@ from irrun.run.results import Results
 from irrun.run.session import Observer, Run, Session
 from irrun.run.variables import Memories
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Array
+from irrun.spec.op import Array, Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Convolving, Products
 
@@ -405,11 +405,22 @@ def _is_small(model: Model, inference: Inference) -> bool:
 
 
 def _operations(inference: Inference, node: InferredLayer) -> int:
-    """The multiplications and additions of a layer that has `Products`, 0 where sizes are not known before the run."""
+    """The multiplications and additions of a layer that has `Products`, at most: 0 where nothing says how large sizes
+    may be before the run."""
     products = node.op.trait(Products)
     if products is None:
         return 0
-    return products.known([*map(inference.tensor, node.layer.inputs[:2])], node.attrs, node.outputs[0])
+    inputs = [_at_most(inference.tensor(value)) for value in node.layer.inputs[:2]]
+    return products.known(inputs, node.attrs, _at_most(node.outputs[0]))
+
+
+def _at_most(tensor: Tensor) -> Tensor:
+    """A tensor of the largest sizes that it may have, where it is known which these are: those that only data tell, as
+    how many boxes are found, often are."""
+    if tensor.shape is None or tensor.static:
+        return tensor
+    sizes = (size if isinstance(size, int) or size.high is None else size.high for size in tensor.shape)
+    return Tensor(tensor.type, tuple(sizes))
 
 
 def _is_fixed(program: Program) -> bool:

@@ -90,6 +90,7 @@ class Specialization:
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
         self._small = _most_small(instruction)
+        self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction.op)
         self.opened = self._opened(instruction.changed(posts=()) if instruction.posts else instruction)
         self._whole = self._opened(instruction) if instruction.posts else self.opened
         made = [program.tensors[number] for number in results]
@@ -101,6 +102,11 @@ class Specialization:
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
+        if self._single and (array := arrays[0]) is not None and array.size and 0 in array.strides:
+            shape, once = array.shape, _once(array)
+            if once.size < array.size:
+                by, (result,) = self.compute([once], run)
+                return by, [np.broadcast_to(result, shape)]
         given = self._openly(self._whole, arrays, run)
         if given is not None:
             return given
@@ -401,6 +407,11 @@ def _is_single(op: Op) -> bool:
     """Whether an op's kernel is a function of numpy's that takes each element by itself."""
     elementwise = op.trait(Elementwise)
     return op.trait(Converting) is not None or (elementwise is not None and elementwise.function is not None)
+
+
+def _once(array: Array) -> Array:
+    """Of an array what is repeated in it once."""
+    return array[tuple([slice(0, 1) if step == 0 else slice(None) for step in array.strides])]
 
 
 def _fit(work: Work, meter: Meter | None) -> bool:

@@ -173,8 +173,13 @@ def test_an_index_that_stands_in_memory_once_for_a_whole_slice(
             output = aligned_empty(shape, data.dtype)
             call = compiled.judging(given, [output], None)
             assert call() == call() == (not wrong)
-            if not wrong:
-                np.testing.assert_array_equal(output, plain(NEW, attrs, given))
+            found = opened(engine, NEW, attrs, *given)
+            if wrong:
+                assert found is None
+            else:
+                expected = plain(NEW, attrs, given)
+                np.testing.assert_array_equal(output, expected)
+                np.testing.assert_array_equal(found[0], expected)
 
 
 @pytest.mark.parametrize("axis", [0, 1, 2])

@@ -89,3 +89,21 @@ def test_a_body_that_gives_its_parameters_converted_into_what_they_are(engine, t
     for _ in range(2):
         x, y = F32([1, 2]), F32([3, 4])
         assert [array.tolist() for array in ours.run([x, y]).values()] == [[1, 2], [3, 4], [1, 2, 3, 4, 1, 2]]
+
+
+@ENGINES
+def test_no_updates_of_a_tensor(engine, tmp_path):
+    b = model()
+    x = anything(b, "f4", (4, 3))
+    none = i64(b, np.zeros((0, 1)))
+    y = b.one("ScatterNDUpdate-3", x, none, b.constant(np.zeros((0, 3), F32)))
+    y = b.one("ScatterUpdate-3", y, i64(b, np.zeros(0)), b.constant(np.zeros((0, 3), F32)), i64(b, 0))
+    elements = i64(b, np.zeros((0, 3))), b.constant(np.zeros((0, 3), F32)), i64(b, 0)
+    y = b.one("ScatterElementsUpdate-12", y, *elements, reduction="sum", use_init_val=False)
+    b.result(b.one("Abs-1", y))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.arange(-6, 6, dtype=F32).reshape(4, 3)
+    (result,) = ours.run([data]).values()
+    assert result.tolist() == np.abs(data).tolist()
+    for program in programs(ours):
+        assert [instruction.op.name for instruction in program.instructions] == ["Abs-1"]

@@ -7,6 +7,7 @@ from ir_builder import Model
 import irrun
 from irrun.engines.onednn import load
 from irrun.run import executor as module
+from run.models import PLAIN, anything, i64, model, saved
 
 pytestmark = pytest.mark.skipif(load(1) is None, reason="oneDNN is not installed")
 
@@ -58,3 +59,14 @@ def test_what_takes_long_to_prepare_is_left_to_numpy(options, columns, expected,
 def test_little_weights_that_are_multiplied_often_are_much(operations, engine, tmp_path, monkeypatch):
     monkeypatch.setattr(module, "SINGLE_RUN_OPERATIONS", operations)
     assert by(irrun.GraphExecutor(net(tmp_path, 20), once=True)) == {"Convolution": "numpy", "MatMul": engine}
+
+
+@pytest.mark.parametrize(("operations", "expected"), [(2 * 16 * 64 * 20, True), (2 * 16 * 64 * 20 + 1, False)])
+def test_of_sizes_that_the_data_tell_the_largest_count(operations, expected, tmp_path, monkeypatch):
+    monkeypatch.setattr(module, "SINGLE_RUN_OPERATIONS", operations)
+    b = model()
+    rows = b.one("Squeeze-1", b.one("NonZero-3", anything(b, "f4", (16,))), i64(b, [0]))
+    chosen = b.one("Gather-8", anything(b, "f4", (16, 64)), rows, i64(b, 0), batch_dims=0)
+    b.result(b.one("MatMul-1", chosen, b.constant(np.ones((64, 20), np.float32)), **PLAIN))
+    found = irrun.GraphExecutor(saved(b, tmp_path), once=True)
+    assert ("onednn" in [engine.name for engine in found._setting.engines]) == expected

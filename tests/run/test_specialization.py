@@ -11,7 +11,9 @@ from engines.toy import Toy
 import irrun
 from irrun.engines import load_engines
 from irrun.engines.work import Operand, Work
+from irrun.run.session import Run
 from irrun.run.specialization import MAX_KEPT
+from irrun.run.variables import Variables
 from irrun.spec.registry import registry
 from run.engines import Odd, executor, unchanged
 from run.models import ADD, PLAIN, anything, i64, model, saved
@@ -605,3 +607,32 @@ def test_products_of_as_many_rows_as_the_data_tell_are_by_one_call_with_what_fol
         by.append([entry.by for entry in profile.entries.values() if "MatMul" in entry.type][-1])
     assert by[:4] == ["compiled"] * 4
     assert by[4] == "onednn"
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
+def test_functions_of_what_is_repeated_are_computed_once_for_each(engine, tmp_path):
+    """Places where x is not 0, each repeated for all columns of a slice that is put there."""
+    b = model()
+    x, data, updates = anything(b, "f4", (10,)), anything(b, "f4", (10, 7)), anything(b, "f4", (10, 7))
+    places = b.one("NonZero-3", x)
+    column = b.one("Transpose-1", places, i64(b, [1, 0]))
+    count = b.one("Gather-8", b.one("ShapeOf-3", column, output_type="i64"), i64(b, [0]), i64(b, 0), batch_dims=0)
+    repeated = b.one("Broadcast-3", column, b.one("Concat-1", count, i64(b, [7]), axis=0), mode="bidirectional")
+    b.graph.layers[repeated.ref[0]].label = "repeated"
+    indices = b.one("Convert-1", repeated, destination_type="i32")
+    b.graph.layers[indices.ref[0]].label = "indices"
+    chosen = b.one("Gather-8", updates, b.one("Squeeze-1", places, i64(b, [0])), i64(b, 0), batch_dims=0)
+    b.result(
+        b.one("ScatterElementsUpdate-12", data, indices, chosen, i64(b, 0), reduction="sum", use_init_val=True),
+    )
+    ours, rng = irrun.GraphExecutor(saved(b, tmp_path), engine=engine), np.random.default_rng(0)
+    for places in ([1, 4, 9], [1, 4, 9], [], [0], range(10)):
+        data, updates = (rng.standard_normal((10, 7), np.float32) for _ in range(2))
+        (x,) = which(*places)
+        (result,) = ours.run([x, data, updates]).values()
+        np.testing.assert_array_equal(result, np.where(x[:, None] != 0, data + updates, data))
+        if engine == "numpy" and len(places) > 1:
+            twice = np.broadcast_to(np.int64([[1], [2]]), (2, 7))
+            _, (found,) = specialization(ours, "indices").compute([twice], Run(Variables({})))
+            assert found.tolist() == [[1] * 7, [2] * 7]
+            assert found.strides[1] == 0

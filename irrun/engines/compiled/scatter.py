@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.axes import is_dense
+from irrun.engines.axes import dense_strides
 from irrun.engines.compiled.code import LONG, Code, Form, long
 from irrun.engines.compiled.loops import unordered
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
 from irrun.engines.plain import kernel_of
-from irrun.engines.work import Arrays, Call, Compiled, Judging, Operand, Work
+from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -113,11 +113,15 @@ class _Scatter:
         self._kept: dict[Hashable, _Planned | None] = {}  # None where others have to compute it
 
     def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:
-        data, indices, updates = map(np.ascontiguousarray, arrays[:3])
-        axis = int(arrays[3].item())
+        data, updates = map(np.ascontiguousarray, (arrays[0], arrays[2]))
+        axis, indices = int(arrays[3].item()), arrays[1]
+        if not -data.ndim <= axis < data.ndim:
+            return None
+        repeated = _is_repeated(indices.shape, indices.strides, indices.itemsize, axis)
+        indices = indices if repeated else np.ascontiguousarray(indices)
         if updates.shape != indices.shape or updates.dtype != data.dtype:
             return None
-        key = data.shape, indices.shape, axis, data.itemsize, indices.itemsize
+        key = data.shape, indices.shape, axis, data.itemsize, indices.itemsize, repeated
         planned = self._kept.get(key)
         if planned is None:
             if key in self._kept:
@@ -142,8 +146,7 @@ def _planned(
     place: int,
     item: int,
     index: int,
-    *,
-    repeated: bool = False,
+    repeated: bool,
 ) -> _Planned | None:
     """The kernel for data and indices of these shapes, along the axis `place`, of `item` and `index` bytes each."""
     rank = len(data)
@@ -191,8 +194,9 @@ def compile(work: Work, team: Team) -> Compiled | None:
     item, index = numpy_dtype(data.type).itemsize, numpy_dtype(indices.type).itemsize
     if updates.shape != indices.shape or updates.type != data.type:
         return None
-    place, repeated = int(axis.item()), _is_repeated(indices, int(axis.item()))
-    planned = _planned(team, opened, data.shape, indices.shape, place, item, index, repeated=repeated)
+    place = int(axis.item())
+    repeated = _is_repeated(indices.shape, indices.strides, index, place)
+    planned = _planned(team, opened, data.shape, indices.shape, place, item, index, repeated)
     if planned is None:
         return None
     wants = {number: layout for number, layout in unordered(work, 3).items() if number != 1 or not repeated}
@@ -216,15 +220,13 @@ def compile(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, wants=wants, judging=judging)
 
 
-def _is_repeated(indices: Operand, place: int) -> bool:
+def _is_repeated(shape: Sequence[int], strides: Sequence[int], item: int, place: int) -> bool:
     """Whether indices are the same all along the axes behind that at `place`, as where one was given for a whole slice,
     and lie in C order but for that."""
-    axis = place % len(indices.shape)
-    behind = [
-        step for size, step in zip(indices.shape[axis + 1 :], indices.strides[axis + 1 :], strict=True) if size > 1
-    ]
-    own = Operand(indices.type, indices.shape[: axis + 1], indices.strides[: axis + 1])
-    return bool(behind) and not any(behind) and is_dense(own)
+    end = place % len(shape) + 1 if shape else 0
+    behind = [step for size, step in zip(shape[end:], strides[end:], strict=True) if size > 1]
+    own = zip(shape[:end], strides[:end], dense_strides(shape[:end], item), strict=True)
+    return bool(behind) and not any(behind) and all(size == 1 or step == dense for size, step, dense in own)
 
 
 def _side(sizes: Sequence[int], indexed: Sequence[int]) -> tuple[int, int] | None:

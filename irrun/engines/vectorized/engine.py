@@ -43,6 +43,7 @@ MODULES = {
         ReorgYolo-1 Roll-7 ShuffleChannels-1 Slice-8 SpaceToDepth-1 Split-1 VariadicSplit-1 StridedSlice-1 Tile-1
         Transpose-1
     """,
+    "places": "NonZero-3 OneHot-1 OneHot-16",
     "gathers": "Gather-1 Gather-7 Gather-8 GatherElements-6 GatherND-5 GatherND-8",
     "attention": "ScaledDotProductAttention-13",
     "resampling": "Interpolate-4 Interpolate-11",
@@ -57,7 +58,8 @@ MODULES = {
     "tables": "Table-0",
     "fourier": "DFT-7 IDFT-7 RDFT-9 IRDFT-9 STFT-15",
 }
-"""Each has a table `COMPILERS` of these ops, which it computes. They are loaded as far as a model needs them."""
+"""Each has a table `COMPILERS` of these ops, which it computes, but for those that `OPENERS` alone has. They are loaded
+as far as a model needs them."""
 
 _MODULE_OF = {op: module for module, ops in MODULES.items() for op in ops.split()}
 
@@ -89,7 +91,7 @@ def module_of(op: str) -> str | None:
 def compiler_of(op: str) -> Compiler | None:
     """What prepares the works of an op."""
     module = module_of(op)
-    return None if module is None else compilers_of(module)[op]
+    return None if module is None else compilers_of(module).get(op)
 
 
 @cache

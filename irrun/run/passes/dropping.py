@@ -1,4 +1,4 @@
-"""Drop: instructions that change nothing, such as a conversion into the type that is there already.
+"""Drop: instructions that change nothing, such as a conversion into the type that is there, or no updates of a tensor.
 
 Expects a folded program; leaves one in which readers of their results read their inputs, and what is converted for the
 type of another tensor is constant where it was.
@@ -15,7 +15,7 @@ from irrun.interruption import hand_on
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import same_shapes
-from irrun.spec.traits import Elementwise, Resizing, Retyping
+from irrun.spec.traits import Elementwise, Overwriting, Resizing, Retyping
 
 MAX_CONVERTED = 1024
 """Bytes of a constant that is kept in another type."""
@@ -82,6 +82,11 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
             and setting.sized(tensors[number])
             and same_shapes(tensors[output].shape, tensors[number].shape)
         ):
+            yield output, number
+    elif instruction.op.trait(Overwriting) is not None:
+        (output,), (number, _, updates, *_) = instruction.outputs, instruction.inputs
+        none = updates is not None and tensors[updates].static and 0 in (tensors[updates].shape or ())
+        if number is not None and none and not instruction.open:
             yield output, number
     elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
         (output,), (a, b) = instruction.outputs, instruction.inputs

@@ -1,8 +1,9 @@
 """Enclose: instructions in a row whose sizes only the data tell, as programs of their own for the sizes that runs see.
 
 Expects a pruned program for inputs of shapes that are known, or are to be settled; leaves one in which such a row is
-one instruction with an `enclosed` program. What makes a size known that was not, such as the places that are not 0, a
-body or random numbers, stays outside: behind it all sizes of the row are there.
+one instruction with an `enclosed` program. What works with its sizes belongs to it, where they are numbers. What makes
+a size known that was not, such as the places that are not 0, a body or random numbers, stays outside: behind it all
+sizes of the row are there.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
 """Fold: what is constant for all inputs of these shapes is computed now, with the ops' own kernels.
 
 Expects a program in topological order. Where shapes of inputs are set, rules that left a question open are asked again
-with what is known now. Leaves no instruction whose results are constants, and those `open` whose rules have still to
-see the data; one that breaks its rule stays as it is: the run says so, with its data. What is constant, but was no
-constant when the model was loaded, is `settled` where somebody looks at the run.
+with what is known now. Leaves no instruction whose results are constants, or have no elements, and those `open` whose
+rules have still to see the data; one that breaks its rule stays as it is: the run says so, with its data. What is
+constant, but was no constant when the model was loaded, is `settled` where somebody looks at the run.
 """
 
 from __future__ import annotations
