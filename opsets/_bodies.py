@@ -301,9 +301,16 @@ def _joined(output: BodyOutput, parts: Sequence[Array], blank: Sequence[Array], 
 
 
 def _blank_results(body: Body, arrays: Sequence[Array], most: int | None) -> list[Array]:
-    """Zeros in place of the results of a body that does not run, of the sizes that they would have if it did."""
+    """Zeros in place of the results of a body that does not run, of the sizes that they would have if it did.
+
+    Where it could not with these arrays, the results are what they are for anything that the parameters declare.
+    """
     parameters = _counted(body, parameter_tensors(body, [Tensor.of(array) for array in arrays]), most)
-    return [_filler(tensor) for tensor in infer(body, parameters)]
+    results = infer(body, parameters)
+    if body.declared and any(tensor.type == "dynamic" for tensor in results):
+        known = infer(body, body.declared)
+        results = [b if a.type == "dynamic" else a for a, b in zip(results, known, strict=True)]
+    return [_filler(tensor) for tensor in results]
 
 
 # Inference
