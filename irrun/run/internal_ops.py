@@ -62,7 +62,7 @@ def integer_product(product: Op) -> Op:
 
 def _divide(data: Array, *, eps: float) -> Array:
     """Lines by the roots of the means of their squares."""
-    mean = np.mean(np.square(data), axis=-1, keepdims=True)
+    mean = np.sum(np.square(data), axis=-1, keepdims=True) / np.float32(data.shape[-1])  # np.mean warns of empty lines
     return np.asarray(data * (1 / np.sqrt(mean + np.float32(eps))))
 
 

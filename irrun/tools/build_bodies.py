@@ -75,7 +75,10 @@ class Body(Builder):
     ) -> None:
         """The next output of the op: the last value of `x`, or with `axis` those of all iterations joined along it."""
         given = {"axis": axis, "start": start, "end": end, "stride": stride, "part_size": part_size}
-        self._outputs.append((self._result(x), {} if axis is None else given))
+        layer = self._result(x)
+        if any(layer is other for other, _ in self._outputs):  # a Result of a branch is one output
+            layer = self._added(self._value(x))
+        self._outputs.append((layer, {} if axis is None else given))
 
     def carry(self, parameter: Operand, x: Operand) -> None:
         """Let `x` be the value of an `input` in the next iteration. Raises ValueError."""
@@ -112,10 +115,13 @@ class Body(Builder):
     def _result(self, x: Operand) -> Layer:
         value = self._value(x)
         if value not in self._results:
-            layer = add_result(self._graph, value, self._name("Result", None))
-            self._inferred(layer)
-            self._results[value] = layer
+            self._results[value] = self._added(value)
         return self._results[value]
+
+    def _added(self, value: Value) -> Layer:
+        layer = add_result(self._graph, value, self._name("Result", None))
+        self._inferred(layer)
+        return layer
 
     def _attach(self, layer: Layer, tag: str) -> None:
         """Make this the body of a layer. Raises ValueError."""

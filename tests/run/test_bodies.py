@@ -250,3 +250,22 @@ def test_what_no_iteration_gives_has_its_type_where_the_body_could_not_compute_i
         made = executor.run([np.zeros((0, 2), F32)])["y"]
         assert (made.dtype, made.shape) == (F32, (1 if number else 0, 3))
         assert not made.any()
+
+
+@ENGINES
+def test_a_body_that_does_not_run_gives_its_types_also_where_it_could_not(engine):
+    with irrun.build() as g:
+        x, count = g.Parameter("f32[?, ?]", name="x"), g.Parameter("i64[]", name="count")
+        with g.body() as body:
+            product = body.MatMul(x, np.ones((2, 3), np.float32))
+            body.Result(product)
+            body.Result(product, axis=0)
+            body.condition(body.Constant(np.array(True)))
+        last, joined = g.Loop(count, True, body=body)
+        g.Result(g.Multiply(last, 2.0))
+        g.Result(joined)
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    for columns, rows in ((2, 1), (5, 0), (2, 1), (0, 0)):
+        last, joined = executor.run({"x": np.ones((1, columns), np.float32), "count": np.array(0)}).values()
+        assert (last.dtype, last.shape) == (np.float32, (rows, 3))
+        assert (joined.dtype, joined.shape) == (np.float32, (0, 3))

@@ -84,6 +84,16 @@ def test_what_no_number_is_comes_out_as_ever(engine, tmp_path):
     np.testing.assert_allclose(result[1, 1:], expected(x[1, 1:]), rtol=1e-5)
 
 
+@ENGINES
+def test_lines_without_elements(engine, tmp_path):
+    b = model()
+    b.result(normalized(b, anything(b, "f4", (-1, -1))))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for shape in ((2, 0), (0, 3), (2, 0)):
+        (result,) = ours.run([np.zeros(shape, F32)]).values()
+        assert result.shape == shape
+
+
 @pytest.mark.parametrize(
     "changes",
     [

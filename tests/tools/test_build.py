@@ -226,6 +226,21 @@ def test_both_branches_of_an_if_are_graphs_of_their_own(tmp_path):
     assert (found["value"].tolist(), found["which"].tolist()) == ([[10, 14]], 2)
 
 
+def test_one_value_may_be_several_outputs_of_a_branch(tmp_path):
+    with irrun.build() as g:
+        x = g.Parameter("f32[2]", name="x")
+        with g.body() as then, g.body() as other:
+            for branch, op in ((then, "ReLU"), (other, "Negative")):
+                value = branch.op(op, x)
+                branch.Result(value)
+                branch.Result(value)
+        first, second = g.If(g.Greater(g.ReduceSum(x, [0]), 0.0), then_body=then, else_body=other)
+        g.Result(first, name="first")
+        g.Result(second, name="second")
+    found = agrees(g, tmp_path, np.float32([-3, 1]))
+    assert found["first"].tolist() == found["second"].tolist() == [3, -1]
+
+
 def test_a_loop_carries_slices_and_counts(tmp_path):
     with irrun.build() as g:
         x = g.Parameter("f32[3, 2]", name="x")
