@@ -62,6 +62,22 @@ def axes_to_squeeze_that_are_larger() -> tuple[Any, Given]:
     return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(3, n)} for n in (3, 1, 3, 1, 1, 3, 3)]
 
 
+def axes_to_squeeze_that_are_larger_later() -> tuple[Any, Given]:
+    with irrun.build("m", opset=13) as g:
+        squeezed = g.Squeeze(g.Relu(g.Parameter("f32[?,3]", name="a")), i64(0))
+        g.Result(g.Sqrt(squeezed))
+        g.Result(g.ReduceMax(squeezed, i64(-1)))
+    return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(n, 3)} for n in (1, 2, 1, 2, 2, 3, 1)]
+
+
+def axes_to_squeeze_that_the_data_make_larger() -> tuple[Any, Given]:
+    with irrun.build("m", opset=13) as g:
+        places = g.NonZero(g.Parameter("i64[3]", name="a"))
+        squeezed = g.Squeeze(g.Reshape(places, i64(-1, 1), special_zero=False), i64(0))
+        g.Result(g.Convert(squeezed, destination_type="f32"))
+    return g.model, [{"a": i64(*a)} for a in ([0, 1, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1])]
+
+
 def normalizations_with_axes_of_their_own() -> tuple[Any, Given]:
     with irrun.build("m", opset=13) as g:
         x = g.Parameter("f32[2,?]", name="x")
@@ -90,6 +106,8 @@ def zero_points_of_the_other_type() -> tuple[Any, Given]:
         constants_of_equal_bytes,
         a_variable_that_a_body_assigns_before,
         axes_to_squeeze_that_are_larger,
+        axes_to_squeeze_that_are_larger_later,
+        axes_to_squeeze_that_the_data_make_larger,
         normalizations_with_axes_of_their_own,
         zero_points_of_the_other_type,
     ],
