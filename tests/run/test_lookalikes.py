@@ -121,3 +121,28 @@ def test_what_looks_alike(made: Callable[[], tuple[Any, Given]], engine: str) ->
         for right, result in zip(expected.values(), found.values(), strict=True):
             assert result.shape == right.shape
             np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto", "check"])
+@pytest.mark.parametrize("inner", [False, True])
+def test_what_follows_a_supposed_rank_is_checked_when_a_run_finds_another(inner: bool, engine: str) -> None:
+    with irrun.build("m", opset=13) as g:
+        a = g.Parameter("f32[?,3]", name="a")
+        if inner:
+            then, other = g.body(), g.body()
+            with then as t:
+                t.Result(t.Squeeze(a, i64(0)))
+            with other as o:
+                o.Result(o.ReduceSum(a, i64(0), keep_dims=False))
+            squeezed = g.If(g.Parameter("boolean[]", name="condition"), then_body=then, else_body=other)
+        else:
+            squeezed = g.Squeeze(a, i64(0))
+        g.Result(g.Concat(g.Abs(squeezed), np.ones(2, F32), axis=0))
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    for rows in (1, 2, 1, 2, 2):
+        given = {"a": np.full((rows, 3), -4, F32)} | ({"condition": np.array(True)} if inner else {})
+        if rows == 1:
+            assert [array.tolist() for array in executor.run(given).values()] == [[4, 4, 4, 1, 1]]
+        else:
+            with pytest.raises(irrun.ExecutionError, match=r"Concat-1 C2: `inputs\[1\]` has rank 1, but .* rank 2"):
+                executor.run(given)
