@@ -278,7 +278,7 @@ def _squeeze_rule(node: Node, allow_axis_skip: bool) -> Shapes:
     if doubtful and (allow_axis_skip or not wanted):
         return {}
     if doubtful:  # the kernel keeps what turns out to be no 1
-        node.complete = False
+        node.suppose()
     kept = [size for axis, size in enumerate(shape) if (size == 1) is False or (wanted and axis not in wanted)]
     return {"output": tuple(kept)}
 

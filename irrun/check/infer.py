@@ -68,7 +68,7 @@ _TUPLE_FIELDS = ("axis", "start", "end", "stride", "part_size", "purpose")
 class InferredLayer:
     """A layer with its op, its attributes and what is known of its outputs.
 
-    `complete`, `doubts` and `widened` are as in `irrun.spec.op.Node`.
+    `complete`, `doubts`, `widened` and `supposed` are as in `irrun.spec.op.Node`.
     """
 
     layer: Layer
@@ -79,6 +79,7 @@ class InferredLayer:
     complete: bool
     doubts: Sequence[Doubt] = ()
     widened: Mapping[str, str] = field(default_factory=dict)
+    supposed: bool = False
 
 
 class Inference:
@@ -252,7 +253,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
     if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
-    known = (inferred.complete, inferred.doubts, inferred.widened)
+    known = (inferred.complete, inferred.doubts, inferred.widened, inferred.supposed)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 
 

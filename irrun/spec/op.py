@@ -298,7 +298,8 @@ class Node:
     a question could not be answered before the run: then the rule is asked again at run time, when it can be.
     `doubts` are about the data, for the run to tell; `tolerated` are broken rules that OpenVINO does not insist on.
     `widened` has the type to compute in for each type symbol that lenient inputs have in another type, or all
-    inputs in one that OpenVINO converts; `types` has that of the first input then.
+    inputs in one that OpenVINO converts; `types` has that of the first input then. `supposed` are outputs whose shapes
+    are what is most likely: a run may find others, of another rank even.
 
     >>> @op("Reversed-1", inputs=[Input("x", "f32", "[*S]")], outputs=[Output("y", "f32", "[*R]")])
     ... def reversed_axes(x):
@@ -321,10 +322,15 @@ class Node:
     doubts: list[Doubt] = field(default_factory=list)
     widened: dict[str, str] = field(default_factory=dict)
     tolerated: list[Tolerated] = field(default_factory=list)
+    supposed: bool = False
 
     def warn(self, message: str, port: str | None = None, code: str = UNSORTED) -> None:
         """Say that the data are doubtful, which a run tells and goes on; `port` and `code` as in `Doubt`."""
         self.doubts.append(Doubt(message, port, code))
+
+    def suppose(self) -> None:
+        """Say that the shapes of the outputs are supposed, for the run to tell."""
+        self.complete, self.supposed = False, True
 
     def fail(
         self,
@@ -473,7 +479,7 @@ class Bound(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's declaration and rule say of one node; all but the first two and the last as in `Node`.
+    """What an op's declaration and rule say of one node; all but the first two and `counted` as in `Node`.
 
     Without `counted` only a run tells how many outputs there are.
     """
@@ -485,6 +491,7 @@ class Inferred(NamedTuple):
     widened: Mapping[str, str] = MappingProxyType({})
     tolerated: Sequence[Tolerated] = ()
     counted: bool = True
+    supposed: bool = False
 
     @property
     def told(self) -> Sequence[str]:
@@ -746,7 +753,8 @@ class Op:
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
         counted = node.complete or not (self.outputs and self.outputs[-1].variadic)
-        return Inferred(outputs, node.types, node.complete, node.doubts, node.widened, node.tolerated, counted)
+        known = (node.complete, node.doubts, node.widened, node.tolerated)
+        return Inferred(outputs, node.types, *known, counted, node.supposed)
 
     def _asked(
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body]

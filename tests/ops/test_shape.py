@@ -232,6 +232,14 @@ def test_squeeze_infers_an_unknown_listed_size_as_dropped():
     assert OPS["Squeeze-15"].infer([data, sizes(1)], {"allow_axis_skip": False}).outputs[0].shape is not None
 
 
+def test_squeeze_says_where_it_supposes_sizes():
+    data = tensor(1, fresh(), 3)
+    assert not OPS["Squeeze-1"].infer([data, sizes(0)], {}).supposed
+    supposed = OPS["Squeeze-1"].infer([data, sizes(0, 1)], {})
+    assert supposed.supposed
+    assert not supposed.complete
+
+
 def test_squeeze_of_unknown_sizes_may_have_any_rank():
     data = tensor(1, fresh(), 3)
     assert OPS["Squeeze-1"].infer([data], {}).outputs[0].shape is None

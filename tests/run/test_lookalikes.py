@@ -62,6 +62,22 @@ def axes_to_squeeze_that_are_larger() -> tuple[Any, Given]:
     return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(3, n)} for n in (3, 1, 3, 1, 1, 3, 3)]
 
 
+def axes_to_squeeze_that_are_larger_later() -> tuple[Any, Given]:
+    with irrun.build("m", opset=13) as g:
+        squeezed = g.Squeeze(g.Relu(g.Parameter("f32[?,3]", name="a")), i64(0))
+        g.Result(g.Sqrt(squeezed))
+        g.Result(g.ReduceMax(squeezed, i64(-1)))
+    return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(n, 3)} for n in (1, 2, 1, 2, 2, 3, 1)]
+
+
+def axes_to_squeeze_that_the_data_make_larger() -> tuple[Any, Given]:
+    with irrun.build("m", opset=13) as g:
+        places = g.NonZero(g.Parameter("i64[3]", name="a"))
+        squeezed = g.Squeeze(g.Reshape(places, i64(-1, 1), special_zero=False), i64(0))
+        g.Result(g.Convert(squeezed, destination_type="f32"))
+    return g.model, [{"a": i64(*a)} for a in ([0, 1, 0], [1, 1, 0], [0, 1, 0], [1, 1, 0], [0, 0, 0], [1, 1, 1])]
+
+
 def normalizations_with_axes_of_their_own() -> tuple[Any, Given]:
     with irrun.build("m", opset=13) as g:
         x = g.Parameter("f32[2,?]", name="x")
@@ -110,6 +126,8 @@ def branches_of_what_was_squeezed() -> tuple[Any, Given]:
         constants_of_equal_bytes,
         a_variable_that_a_body_assigns_before,
         axes_to_squeeze_that_are_larger,
+        axes_to_squeeze_that_are_larger_later,
+        axes_to_squeeze_that_the_data_make_larger,
         normalizations_with_axes_of_their_own,
         zero_points_of_the_other_type,
         branches_of_what_was_squeezed,
@@ -124,3 +142,28 @@ def test_what_looks_alike(made: Callable[[], tuple[Any, Given]], engine: str) ->
         for right, result in zip(expected.values(), found.values(), strict=True):
             assert result.shape == right.shape
             np.testing.assert_allclose(result, right, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto", "check"])
+@pytest.mark.parametrize("inner", [False, True])
+def test_what_follows_a_supposed_rank_is_checked_when_a_run_finds_another(inner: bool, engine: str) -> None:
+    with irrun.build("m", opset=13) as g:
+        a = g.Parameter("f32[?,3]", name="a")
+        if inner:
+            then, other = g.body(), g.body()
+            with then as t:
+                t.Result(t.Squeeze(a, i64(0)))
+            with other as o:
+                o.Result(o.ReduceSum(a, i64(0), keep_dims=False))
+            squeezed = g.If(g.Parameter("boolean[]", name="condition"), then_body=then, else_body=other)
+        else:
+            squeezed = g.Squeeze(a, i64(0))
+        g.Result(g.Concat(g.Abs(squeezed), np.ones(2, F32), axis=0))
+    executor = irrun.GraphExecutor(g.model, engine=engine)
+    for rows in (1, 2, 1, 2, 2):
+        given = {"a": np.full((rows, 3), -4, F32)} | ({"condition": np.array(True)} if inner else {})
+        if rows == 1:
+            assert [array.tolist() for array in executor.run(given).values()] == [[4, 4, 4, 1, 1]]
+        else:
+            with pytest.raises(irrun.ExecutionError, match=r"Concat-1 C2: `inputs\[1\]` has rank 1, but .* rank 2"):
+                executor.run(given)

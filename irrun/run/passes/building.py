@@ -48,6 +48,7 @@ def build(
     program = Program([], {}, (), (), [])
     shared: dict[Hashable, Mapping[str, Any]] = {}
     bits: dict[int, Layer] = {}
+    supposed: set[int] = set()
     for layer in layers:
         for value in layer.outputs:
             numbers[value] = program.add(inference.tensor(value))
@@ -66,12 +67,29 @@ def build(
                 instruction = _with_low_bits_first(instruction, bits, inference.weights, program)
             instruction.attrs = _shared(instruction, shared)
             instruction.effects |= layer in sinks
+            if inference.nodes[layer].supposed or not supposed.isdisjoint(instruction.inputs) or _is_vague(instruction):
+                supposed.update(_unknown(instruction, program))
             widened = inference.nodes[layer].widened
             program.instructions += _widened(instruction, widened, program) if widened else [instruction]
     program.parameters = tuple(numbers[layer.outputs[0]] for layer in parameters)
     program.results = tuple(numbers[value] for value in handed_out)
     program.reserved += sum(body.reserved for i in program.instructions for _, body in i.bodies.values())
     return program
+
+
+def _is_vague(instruction: Instruction) -> bool:
+    """Whether a body gives tensors of unknown rank."""
+    return any(
+        body.tensors[number].shape is None for _, body in instruction.bodies.values() for number in body.results
+    )
+
+
+def _unknown(instruction: Instruction, program: Program) -> Sequence[int]:
+    """The results of an instruction whose shapes are supposed, or follow from such; a run tells them."""
+    instruction.open = True
+    for number in instruction.outputs:
+        program.tensors[number] = Tensor(program.tensors[number].type, None)
+    return instruction.outputs
 
 
 def _with_low_bits_first(

@@ -120,6 +120,8 @@ class Folding:
         if any(tensor is not None and tensor.value is not None and tensor.value.dtype == object for tensor in inputs):
             op, layer = instruction.op, instruction.layer
             outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
+        if inferred.supposed and not self._will_be_asked(inputs):  # what follows is right whatever the run finds
+            outputs = [Tensor(tensor.type, None) for tensor in outputs]
         for number, tensor in zip(instruction.outputs, outputs, strict=False):
             if _contradicts(self.program.tensors[number].shape, tensor.shape):
                 self._moved.add(number)
@@ -189,6 +191,12 @@ class Folding:
             if None not in keys and all(map(self._can_be_told, found.outputs)):
                 self._open_answers[key] = found
         return found
+
+    def _will_be_asked(self, inputs: Sequence[Tensor | None]) -> bool:
+        """Whether a rule is asked again when all sizes of its inputs are known, before anything is run."""
+        if self.setting.sizes is None:
+            return False
+        return all(tensor is None or self._can_be_told(tensor) for tensor in inputs)
 
     def _can_be_told(self, tensor: Tensor) -> bool:
         """Whether all sizes that are known of a tensor follow from those of the inputs."""
