@@ -735,8 +735,9 @@ CODES: dict[str, Code] = {
     "I903": Code(
         "declared shape or type that another one has led to",
         "The port declares another shape or type than is inferred, as in W931 and W932, but it would be right if what "
-        "the layer reads were as its own ports declare. A layer before it has such a warning: an attribute, or what a "
-        "Parameter is, was changed there, and what was declared behind it does not hold any more. Mend the cause; "
+        "the layer reads, or what numbers that it reads are sizes of, were as its own ports declare. A layer before it "
+        "has such a warning: an attribute, or what a Parameter is, was changed there, and what was declared behind it "
+        "does not hold any more. Mend the cause; "
         "`--fix` declares what is inferred. Infos are shown with --verbose, and never fail a check.",
         ('<port id="1"><dim>112</dim> behind a layer whose strides are 1', '<port id="1"><dim>224</dim>'),
         by_place=True,

@@ -91,7 +91,8 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
             elif _is_sized(node, tensor, inference):
                 unsized = _Unsized(node, port, tensor, f"output {value.index}")
-                origin = _origin(node, value, inference, others, counted, wanted) if others or wanted else None
+                asked = sized and (others or wanted) and not port.element.children
+                origin = _origin(node, value, inference, others, counted, wanted) if asked else None
                 if origin is None:
                     silent.append(unsized)
                 else:

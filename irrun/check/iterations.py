@@ -20,8 +20,8 @@ from irrun.spec.op import Tensor
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Iterating
 
-_UNREAD = ("W930", "W944")
-"""What is said of attributes of entries of port maps that nothing reads, or not without another one."""
+_ENTRIES = ("<input> ", "<output> ")
+"""What is said of their attributes begins with it."""
 
 
 def check_bodies(inference: Inference, *, sizes: bool = True) -> Iterator[Diagnostic]:
@@ -52,7 +52,7 @@ def told_at_entries(
     notes of the error of that entry, and what such an entry lacks as a note of these."""
     unread: dict[tuple[LayerName | None, int | None], list[Diagnostic]] = {}
     for each in read:
-        if each.code in _UNREAD and each.layer is not None:
+        if each.code == "W944" or (each.code == "W930" and each.message.startswith(_ENTRIES)):
             unread.setdefault((each.layer, each.line), []).append(each)
     told: dict[int, Diagnostic | None] = {}
     for error in (*found, *read):

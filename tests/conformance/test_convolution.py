@@ -8,7 +8,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset1, opset8
 
-from conformance.harness import WIDE, Case, Const, Departure, conformance
+from conformance.harness import ANY_INTEGER, WIDE, Case, Const, Departure, conformance
 
 random = np.random.default_rng(5)
 bfloat16 = ml_dtypes.bfloat16
@@ -188,6 +188,11 @@ CASES += [
             "axis 1 of data < 8",
         ),
         expected=[np.float32([[[[1, -1]]] * 8])],
+    ),
+    binary(
+        *("i32", np.ones((1, 8, 1, 1), np.int32), np.ones((8, 8, 1, 1), np.uint8)),
+        deviates=Departure("refuses integers; the page has any numeric type", f"data is {ANY_INTEGER}"),
+        expected=[np.full((1, 8, 1, 1), 8, np.int32)],
     ),
 ]
 
