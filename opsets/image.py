@@ -31,6 +31,7 @@ from irrun.spec import (
     every,
     exact,
     fresh,
+    meet,
     op,
     shape_text,
 )
@@ -460,7 +461,7 @@ def three_planes_rule(node: Node) -> Shapes:
 
 
 def yuv_height(node: Node, single: bool) -> Shapes:
-    """Check the sizes of the planes and compute the height of the image."""
+    """Check the sizes of the planes and compute those of the image: of several planes any one tells them."""
     rows, width = node.dims["rows"], node.dims["width"]
     node.require("C1", width % 2 == 0, f"the width is {width}, expected an even one")
     if single:
@@ -471,7 +472,7 @@ def yuv_height(node: Node, single: bool) -> Shapes:
     fits = every([half_height * 2 == rows, half_width * 2 == width])
     planes = f"the colours have {half_height} x {half_width} pixels and the brightness {rows} x {width}"
     node.require("C2", fits, f"{planes}, expected half of that on both axes")
-    return {"height": rows}
+    return {"height": meet(rows, half_height * 2), "width": meet(width, half_width * 2)}
 
 
 def _half(plane: Array) -> tuple[int, int, int]:

@@ -147,7 +147,7 @@ def test_sizes_that_are_unknown_where_it_counts(shape, concerned, tmp_path):
     x = model.parameter("x", "f32", shape)
     values, _ = model.layer("MaxPool", [x], [("f32", (-1, 1, -1)), ("i64", (-1, 1, -1))], "opset8", **data)
     model.result(values)
-    found = concerning(*loaded(model, tmp_path, "MaxPool"))
+    found = [each for each in concerning(*loaded(model, tmp_path, "MaxPool")) if not each.when]
     assert said(found) == ([("pads at the end where the size is dynamic", ())] if concerned else [])
 
 

@@ -346,5 +346,21 @@ CASES += [
         expected=[np.array([[[-2, -2]]], np.int32)],
     )
 ]
+CASES += [
+    pool(
+        *(op, "no images", np.zeros((0, 2, 4, 4), np.float32), [2, 2]),
+        dynamic=True,
+        deviates=Departure(
+            "refuses data without images or channels; the page has any sizes",
+            "axis 0 of data = 0 | axis 1 of data = 0",
+        ),
+        expected=[np.zeros((0, 2, 3, 3), type) for type in types],
+        **({"dilations": [1, 1]} if op == "AvgPool-16" else {}),
+    )
+    for op, types in (
+        *((op, (np.float32,)) for op in ("MaxPool-1", "AvgPool-1", "AvgPool-14", "AvgPool-16")),
+        *((op, (np.float32, np.int64)) for op in ("MaxPool-8", "MaxPool-14")),
+    )
+]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -521,6 +521,12 @@ def test_colour_shapes(name):
 
 
 @pytest.mark.parametrize("name", COLOURS)
+def test_one_plane_tells_the_size_of_an_image(name):
+    halves = [(1, 240, 320, 2)] if name in NV12 else [(1, 240, fresh(), 1), (1, fresh(), 320, 1)]
+    assert colour_shape(name, (1, fresh(), fresh(), 1), *halves) == (1, 480, 640, 3)
+
+
+@pytest.mark.parametrize("name", COLOURS)
 def test_colours_c1_odd_sizes(name):
     for rows, width, message in ((6, 3, "the width is 3, expected an even one"), (5, 4, "`data` has 5 rows")):
         with pytest.raises(Violation, match=message) as caught:
