@@ -165,7 +165,7 @@ class CompiledEngine:
 
     def _is_reason(self, work: Work) -> bool:
         """Whether a work is worth loading llvmlite, which takes as long as what it saves in a single run."""
-        if work.name not in LEAST:
+        if work.name not in LEAST or (self.quantized and _is_of_integers(work)):
             return True
         if work.name == "Convert-1" and {own.type for own in (*work.required(1), *work.outputs)} != {"f16", "f32"}:
             return False
