@@ -3,15 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import prod
 from typing import Any
 
 from irrun.engines.work import Work
 from irrun.records import NamedTuple
 from irrun.spec import windows as spec
-
-LEAST_DEPTHWISE = 1 << 13
-"""Elements of the result of a depthwise convolution that it pays to have code of our own for."""
 
 
 class Axis(NamedTuple):
@@ -77,15 +73,6 @@ def axes_of(
         Axis(size, taps, count, axis.stride, axis.dilation, *map(int, axis.pads))
         for axis, size, taps, count in zip(grid, spatial, kernel, windows, strict=True)
     ]
-
-
-def is_depthwise(work: Work) -> bool:
-    """Whether a work is a convolution of f32 of one channel in a group, with constant filters, that is large enough to
-    pay for code of our own."""
-    if work.name != "GroupConvolution-1" or any(own.type != "f32" for own in (*work.required(2), *work.outputs)):
-        return False
-    filters = work.required(2)[1]
-    return filters.value is not None and filters.shape[1:3] == (1, 1) and prod(work.outputs[0].shape) >= LEAST_DEPTHWISE
 
 
 def transposed_axes_of(work: Work, kernel: Sequence[int]) -> list[Axis]:

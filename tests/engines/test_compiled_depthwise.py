@@ -24,7 +24,7 @@ Sizes = tuple[int, ...]
 @pytest.fixture(params=["alone", "shared"])
 def engine(request: Any, monkeypatch: Any) -> CompiledEngine:
     """One thread, and three that share whatever there is, for works of any size."""
-    monkeypatch.setattr("irrun.engines.windows.LEAST_DEPTHWISE", 1)
+    monkeypatch.setattr("irrun.engines.depthwise.LEAST_DEPTHWISE", 1)
     monkeypatch.setattr("irrun.engines.compiled.engine.LEAST", {})
     if request.param == "shared":
         monkeypatch.setattr(depthwise, "SHARED", 0)

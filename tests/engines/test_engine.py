@@ -23,7 +23,7 @@ def test_all_modules_with_compilers_are_listed():
     modules = {path.stem: import_module(f"irrun.engines.vectorized.{path.stem}") for path in FOLDER.glob("*.py")}
     assert set(MODULES) == {name for name, module in modules.items() if hasattr(module, "COMPILERS")}
     assert {name: set(ops.split()) for name, ops in MODULES.items()} == {
-        name: set(modules[name].COMPILERS) for name in MODULES
+        name: {*modules[name].COMPILERS, *getattr(modules[name], "OPENERS", {})} for name in MODULES
     }
     ops = Counter(op for name in MODULES for op in modules[name].COMPILERS)
     assert set(ops.values()) == {1}

@@ -25,8 +25,9 @@ from irrun.engines.compiled.posts import (
 )
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
+from irrun.engines.depthwise import is_depthwise
 from irrun.engines.memory import ITEM, data_address
-from irrun.engines.windows import Axis, axes_of, is_depthwise
+from irrun.engines.windows import Axis, axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
 from irrun.records import dataclass
 from irrun.spec.op import Array

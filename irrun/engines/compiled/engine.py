@@ -8,6 +8,7 @@ from math import prod
 from typing import TYPE_CHECKING, Any
 
 from irrun.engines.axes import is_dense
+from irrun.engines.depthwise import LEAST_DEPTHWISE
 from irrun.engines.extents import checked
 from irrun.engines.grid import is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
@@ -16,7 +17,6 @@ from irrun.engines.rows import is_of_any_rows, is_of_few_rows
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
-from irrun.engines.windows import LEAST_DEPTHWISE
 from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
 
 if TYPE_CHECKING:
@@ -165,7 +165,7 @@ class CompiledEngine:
 
     def _is_reason(self, work: Work) -> bool:
         """Whether a work is worth loading llvmlite, which takes as long as what it saves in a single run."""
-        if work.name not in LEAST:
+        if work.name not in LEAST or (self.quantized and _is_of_integers(work)):
             return True
         if work.name == "Convert-1" and {own.type for own in (*work.required(1), *work.outputs)} != {"f16", "f32"}:
             return False

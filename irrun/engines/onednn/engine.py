@@ -9,6 +9,7 @@ from importlib import import_module
 from math import prod
 
 from irrun.engines.axes import dense_strides, is_dense
+from irrun.engines.depthwise import is_depthwise
 from irrun.engines.grid import is_of_codes
 from irrun.engines.heads import LEAST_SCORES, is_streamed, scores_of
 from irrun.engines.onednn import attention, copies, elementwise, normalization, products
@@ -16,7 +17,6 @@ from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE, QUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.rows import is_of_few_rows
-from irrun.engines.windows import is_depthwise
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
 
 Compiler = Callable[[Library, Work], Compiled | None]
