@@ -79,9 +79,7 @@ def build(
 
 def _is_vague(instruction: Instruction) -> bool:
     """Whether a body gives tensors of unknown rank."""
-    return any(
-        body.tensors[number].shape is None for _, body in instruction.bodies.values() for number in body.results
-    )
+    return any(body.tensors[number].shape is None for _, body in instruction.bodies.values() for number in body.results)
 
 
 def _unknown(instruction: Instruction, program: Program) -> Sequence[int]:
