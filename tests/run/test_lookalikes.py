@@ -119,6 +119,29 @@ def branches_of_what_was_squeezed() -> tuple[Any, Given]:
     return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(3, n), "c": np.bool_(c)} for n, c in runs]
 
 
+def bodies_that_read_only_what_was_squeezed() -> tuple[Any, Given]:
+    """Bodies whose parameters would all have one shape if a row were one, which may be a matrix: of an If, and of a
+    Loop, where a sum is handed on."""
+    with irrun.build("m", opset=13) as g:
+        a, condition = g.Parameter("f32[3,?]", name="a"), g.Parameter("boolean[]", name="c")
+        row = g.Squeeze(a, i64(1))
+        then, other, again = g.body(), g.body(), g.body()
+        with then as t:
+            t.Result(t.Add(row, np.ones(3, F32)))
+        with other as o:
+            o.Result(o.Relu(row))
+        with again as r:
+            before = r.input(g.Multiply(row, F32(2)))
+            after = r.Add(before, r.input(row))
+            r.carry(before, after)
+            r.Result(after)
+            r.condition(r.Constant(np.bool_(True)))
+        g.Result(g.If(condition, then_body=then, else_body=other))
+        g.Result(g.Loop(np.int64(3), np.bool_(True), body=again))
+    runs = [(n, c) for c in (True, False) for n in (1, 3, 1, 3, 3)]
+    return g.model, [{"a": np.arange(3 * n, dtype=F32).reshape(3, n), "c": np.bool_(c)} for n, c in runs]
+
+
 @pytest.mark.parametrize("engine", ["numpy", "onednn", "auto", "check"])
 @pytest.mark.parametrize(
     "made",
@@ -131,6 +154,7 @@ def branches_of_what_was_squeezed() -> tuple[Any, Given]:
         normalizations_with_axes_of_their_own,
         zero_points_of_the_other_type,
         branches_of_what_was_squeezed,
+        bodies_that_read_only_what_was_squeezed,
     ],
 )
 @pytest.mark.filterwarnings("ignore")

@@ -6,16 +6,17 @@ computed. Every later pass takes a program and gives another one.
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Collection, Hashable, Iterable, Mapping, Sequence
 from typing import Any
 
 from irrun.check.infer import Inference, body_of
 from irrun.engines.compressed import LEAST, PACKED, CompressedWeights
-from irrun.ir.graph import Graph, Layer, Value
+from irrun.ir.graph import Graph, Layer, LayerBody, Value
 from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights
 from irrun.run.memory import owned_bytes, refusal
 from irrun.run.program import Instruction, Program
+from irrun.spec.body import Body
 from irrun.spec.op import Array, Tensor
 from irrun.spec.registry import registry
 
@@ -30,11 +31,13 @@ def build(
     values: Sequence[Value] | None = None,
     *,
     compressed: bool = False,
+    unsure: Collection[int] = (),
 ) -> Program:
     """The program of a graph whose constants take at most `limit` bytes; large ones of packed codes may be left to
     `compress` as the file has them.
 
-    Its results are `values`, made of the Parameters that they depend on; those of the graph unless given.
+    Its results are `values`, made of the Parameters that they depend on; those of the graph unless given. Of the
+    parameters of a body that are `unsure`, by number, what is known of their shapes is supposed.
 
     Raises ExecutionError where constants take more, WeightsError where the .bin cannot be read any more.
     """
@@ -52,6 +55,8 @@ def build(
     for layer in layers:
         for value in layer.outputs:
             numbers[value] = program.add(inference.tensor(value))
+        if unsure and layer.type == "Parameter" and parameters.index(layer) in unsure:
+            supposed.update(_unknown([numbers[layer.outputs[0]]], program))
         if layer.type == "Const":
             number, stays = numbers[layer.outputs[0]], compressed and layer.outputs[0] not in handed_out
             packed = _packed(layer, inference.weights) if stays else None
@@ -62,13 +67,14 @@ def build(
             if program.tensors[number].type == "u1":
                 bits[number] = layer
         elif layer.type not in STRUCTURAL:
-            instruction = _instruction(layer, inference, numbers, limit - program.reserved, compressed)
+            instruction = _instruction(layer, inference, numbers, limit - program.reserved, compressed, supposed)
             if not bits.keys().isdisjoint(instruction.inputs):
                 instruction = _with_low_bits_first(instruction, bits, inference.weights, program)
             instruction.attrs = _shared(instruction, shared)
             instruction.effects |= layer in sinks
             if inference.nodes[layer].supposed or not supposed.isdisjoint(instruction.inputs) or _is_vague(instruction):
-                supposed.update(_unknown(instruction, program))
+                instruction.open = True
+                supposed.update(_unknown(instruction.outputs, program))
             widened = inference.nodes[layer].widened
             program.instructions += _widened(instruction, widened, program) if widened else [instruction]
     program.parameters = tuple(numbers[layer.outputs[0]] for layer in parameters)
@@ -82,12 +88,11 @@ def _is_vague(instruction: Instruction) -> bool:
     return any(body.tensors[number].shape is None for _, body in instruction.bodies.values() for number in body.results)
 
 
-def _unknown(instruction: Instruction, program: Program) -> Sequence[int]:
-    """The results of an instruction whose shapes are supposed, or follow from such; a run tells them."""
-    instruction.open = True
-    for number in instruction.outputs:
+def _unknown(numbers: Sequence[int], program: Program) -> Sequence[int]:
+    """Tensors whose shapes are supposed, or follow from such; a run tells them."""
+    for number in numbers:
         program.tensors[number] = Tensor(program.tensors[number].type, None)
-    return instruction.outputs
+    return numbers
 
 
 def _with_low_bits_first(
@@ -195,13 +200,16 @@ def _constant(layer: Layer, weights: Weights, program: Program, limit: int) -> A
 
 
 def _instruction(
-    layer: Layer, inference: Inference, numbers: dict[Value, int], limit: int, compressed: bool
+    layer: Layer,
+    inference: Inference,
+    numbers: dict[Value, int],
+    limit: int,
+    compressed: bool,
+    supposed: Collection[int],
 ) -> Instruction:
     node = inference.nodes[layer]
-    bodies = {
-        name: (body_of(body, inference), build(body.graph, inference, limit, compressed=compressed))
-        for name, body in layer.bodies.items()
-    }
+    unsure = {at for at, value in enumerate(layer.inputs) if value is not None and numbers[value] in supposed}
+    bodies = {name: _body(body, inference, limit, compressed, unsure) for name, body in layer.bodies.items()}
     return Instruction(
         layer,
         node.op,
@@ -213,3 +221,18 @@ def _instruction(
         effects=any(inner.effects for _, body in bodies.values() for inner in body.instructions),
         bodies=bodies,
     )
+
+
+def _body(
+    inner: LayerBody, inference: Inference, limit: int, compressed: bool, unsure: Collection[int]
+) -> tuple[Body, Program]:
+    """A body and its program, where the shapes of the `unsure` inputs of its layer are supposed."""
+    body = body_of(inner, inference)
+    parameters = {entry.parameter for entry in body.inputs if entry.external in unsure}
+    while True:
+        program = build(inner.graph, inference, limit, compressed=compressed, unsure=parameters)
+        vague = {number for number, of in enumerate(program.results) if program.tensors[of].shape is None}
+        handed_on = {parameter for result, parameter in body.back_edges if result in vague and unsure} - parameters
+        if not handed_on:
+            return body, program
+        parameters |= handed_on
