@@ -342,12 +342,14 @@ def movement(draw: Draw, name: str) -> Case:
         "Gather": ({}, [shape, one([3, 0, -1]), one(1)]),
         "GatherElements": ({"axis": 1}, [shape, draw.numbers.integers(0, 4, shape)]),
         "GatherND": ({}, [shape, one([[0, 3], [0, 1]])]),
+        "OneHot": ({"axis": 1}, [draw.numbers.integers(0, 7, shape), one(6), np.float32(2), np.float32(-1)]),
+        "ScatterNDUpdate": ({}, [shape, one([[0, 1], [0, 3]]), (2, *shape[2:])]),
     }
     attrs, inputs = cases[name.partition("-")[0]]
     if name == "Gather-1":
         inputs = [shape, one([3, 0, 1]), one(1)]
     constants = frozenset(n for n, given in enumerate(inputs) if n and not isinstance(given, tuple))
-    return Case(name, attrs, inputs, constants, posts=name.startswith(("Gather", "Transpose")))
+    return Case(name, attrs, inputs, constants, posts=name.startswith(("Gather", "ScatterND", "Transpose")))
 
 
 def attention(draw: Draw, name: str) -> Case:
@@ -423,6 +425,7 @@ MAKERS: list[tuple[tuple[str, ...], Callable[[Draw, str], Case]]] = [
         movement,
     ),
     (("ReorgYolo", "SpaceTo", "Split", "StridedSlice", "Tile", "Transpose", "VariadicSplit", "Gather"), movement),
+    (("OneHot", "ScatterND"), movement),
 ]
 
 

@@ -169,8 +169,11 @@ def summing(folder, inputs=("input_ids",), shape=("?", "?"), flat=False, start=0
     m.layer("Assign", [total], [], "opset6", variable_id="v")
     for name in inputs:
         (total,) = m.layer("Add", [total, m.parameter(name, "f32", shape)], [("f32", dims)], auto_broadcast="numpy")
-    axes = m.constant(np.int64([] if flat else [len(shape)]))
-    m.result(m.layer("Unsqueeze", [total, axes], [("f32", dims if flat else (*dims, 1))], names=["logits"])[0])
+    if flat:
+        m.result(m.layer("Abs", [total], [("f32", dims)], names=["logits"])[0])
+    else:
+        axes = m.constant(np.int64([len(shape)]))
+        m.result(m.layer("Unsqueeze", [total, axes], [("f32", (*dims, 1))], names=["logits"])[0])
     return irrun.GraphExecutor(m.save(folder))
 
 

@@ -53,6 +53,8 @@ class Folding:
         self._constants: dict[int, Tensor] = {}
         self._open_answers: dict[Hashable, Inferred] = {}
         self._inference = Inference(setting.weights)
+        shapes = setting.shapes
+        self._whole = shapes is not None and all(isinstance(size, int) for shape in shapes for size in shape)
         self._moved: set[int | None] = set()  # tensors of another rank, or other sizes, than was known of them
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
@@ -217,9 +219,10 @@ class Folding:
         return True
 
     def _empty(self, instruction: Instruction) -> bool:
-        """Take results that have no elements for these shapes of inputs; False where there are others."""
+        """Take results that have no elements for these shapes of inputs; False where there are others, or where sizes
+        are open, so that a rule may have something to say of what is computed for them alone."""
         outputs = [self.program.tensors[number] for number in instruction.outputs]
-        if self.setting.shapes is None or instruction.open or not instruction.plain or not outputs:
+        if not self._whole or self.setting.watched or instruction.open or not instruction.plain or not outputs:
             return False
         if not all(tensor.static and tensor.numeric and 0 in (tensor.shape or ()) for tensor in outputs):
             return False
