@@ -12,6 +12,7 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
 from irrun.engines.compiled import sparse
 from irrun.engines.compiled.engine import CompiledEngine
+from irrun.engines.compiled.team import Team
 from irrun.engines.work import Operand, Work
 from irrun.spec.dtypes import element_type
 
@@ -69,6 +70,15 @@ def test_many(engine: CompiledEngine, rows: int, columns: int, count: int, order
     if order != "shuffled":
         indices = indices[np.lexsort((indices[:, 1], indices[:, 0]))][:: 1 if order == "sorted" else -1]
     check(engine, np.arange(count), [rows, columns], indices, -1)
+
+
+@pytest.mark.parametrize("bits", [0, 1, 11, 12, 25, 40])
+@pytest.mark.parametrize("count", [1, 4, 5, 3000])
+def test_keys_are_sorted_by_their_digits(bits: int, count: int, engine: CompiledEngine) -> None:
+    rng, first = np.random.default_rng(count), 12
+    keys = (rng.integers(0, 1 << bits, count) << first) + np.arange(count)
+    expected = np.sort(keys)
+    np.testing.assert_array_equal(sparse._sorted(Team(engine.threads), keys, first, bits), expected)
 
 
 def test_long_runs_of_empty_rows_and_rows_over_several_chunks(engine: CompiledEngine) -> None:
