@@ -953,6 +953,7 @@ def _(node: Node) -> Shapes:
     data, slices = node.shape("data"), node.dims["m"]
     masks = (attrs["new_axis_mask"], attrs["shrink_axis_mask"], attrs["ellipsis_mask"])
     if isinstance(slices, Dim) and not any(any(mask) for mask in masks):  # however many, each leaves its dimension
+        node.require("C2", slices <= len(data), f"`begin` has {slices} slices for {len(data)} dimensions", "begin")
         return {"output": tuple(fresh(0, size.high if isinstance(size, Dim) else size) for size in data)}
     count = int(slices)
     parts = strided_parts(len(data), count, *masks)

@@ -286,12 +286,10 @@ def _(node: Node) -> None:
                 about=["label_length", "logit_length"],
             )
     labels, blank = node.value("labels"), node.value("blank_index")
-    if (
-        labels is None
-        or short is None
-        or isinstance(classes, Dim)
-        or (blank is None and node.inputs["blank_index"] is not None)
-    ):
+    if labels is None or short is None or (blank is None and node.inputs["blank_index"] is not None):
+        return
+    if isinstance(classes, Dim):
+        node.complete = False
         return
     none = classes - 1 if blank is None else int(blank)
     used = np.arange(labels.shape[1]) < short[:, None]

@@ -25,6 +25,7 @@ from irrun.check.infer import infer
 from irrun.run.kernels import Kernels
 from irrun.run.rules import Rule
 from irrun.spec import Dim, Input, Node, Op, Output, Tensor, Violation, fresh, numpy_dtype
+from irrun.spec.op import Inferred
 from irrun.spec.patterns import shape_text
 from irrun.spec.registry import registry
 
@@ -32,6 +33,7 @@ OPS = registry().ops
 CASES = all_cases()
 MAX_ELEMENTS = 16
 MIXTURES = 30
+OTHERS = 4
 
 DECIDED_BY_THE_RUN = {
     *("GenerateProposals-9", "Loop-5", "MatrixNms-8", "MulticlassNms-8", "MulticlassNms-9", "NMSRotated-13"),
@@ -47,8 +49,8 @@ ASSUMING = {"Squeeze-1", "Squeeze-15"}
 class Unknowns(dict[Any, int]):
     """Unknown sizes with what they are in truth, by the tag of their atoms."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, truths: Mapping[Any, int] | None = None) -> None:
+        super().__init__(truths or {})
         self._equal: dict[int, Dim] = {}
 
     def size(self, truth: int, low: int | None = 0, high: int | None = None) -> Dim:
@@ -57,10 +59,10 @@ class Unknowns(dict[Any, int]):
         self[atom.tag] = truth
         return dim
 
-    def equal_size(self, truth: int) -> Dim:
+    def equal_size(self, truth: int, low: int = 0) -> Dim:
         """The same unknown size for every `truth`."""
         if truth not in self._equal:
-            self._equal[truth] = self.size(truth)
+            self._equal[truth] = self.size(truth, low)
         return self._equal[truth]
 
     def value(self, size: Any) -> int | None:
@@ -97,6 +99,9 @@ class Unknowns(dict[Any, int]):
             case "//" | "%" if values[1]:
                 return values[0] // values[1] if kind == "//" else values[0] % values[1]
         return None
+
+    def shape(self, shape: Sequence[Any] | None) -> tuple[int | None, ...] | None:
+        return None if shape is None else tuple(map(self.value, shape))
 
 
 Way = Callable[[Tensor, Unknowns], Tensor]
@@ -136,6 +141,14 @@ def rank_unknown(tensor: Tensor, unknowns: Unknowns) -> Tensor:
 
 def nothing_known(tensor: Tensor, unknowns: Unknowns) -> Tensor:
     return Tensor("dynamic", None)
+
+
+def large_sizes_unknown(tensor: Tensor, unknowns: Unknowns) -> Tensor:
+    return Tensor(tensor.type, tuple(unknowns.size(size, 2) if size > 1 else size for size in tensor.shape))
+
+
+def equal_large_sizes_unknown(tensor: Tensor, unknowns: Unknowns) -> Tensor:
+    return Tensor(tensor.type, tuple(unknowns.equal_size(size, 2) if size > 1 else size for size in tensor.shape))
 
 
 def size_unknown(axis: int) -> Way:
@@ -207,6 +220,7 @@ class Run:
             if excluded(self.op, tensor, output, Unknowns()) or not (exact or self.op.name in DECIDED_BY_THE_RUN):
                 yield f"all known: output {number} is inferred as {text(tensor)}, but is {text(output)}"
         yield from self.omissions()
+        yield from self.rash_decisions()
         for what, inputs, unknowns in self.known_less():
             inferred = self.infer(inputs)
             if isinstance(inferred, str):
@@ -235,6 +249,30 @@ class Run:
                 except Violation as violation:
                     yield f"the check is complete without input {number}, but: {violation.label}: {violation.message}"
 
+    def rash_decisions(self) -> Iterator[str]:
+        """What rules say of open sizes of 2 and more, decided whatever these are, that is not so for others."""
+        connected = [number for number, tensor in enumerate(self.inputs) if tensor is not None]
+        for way, *chosen in [
+            (large_sizes_unknown, *connected),
+            (equal_large_sizes_unknown, *connected),
+            *((large_sizes_unknown, number) for number in connected),
+        ]:
+            what, inputs, unknowns = self.less(chosen, way)
+            inferred = self.infer_all(inputs)
+            if isinstance(inferred, str) or not inferred.decided or inferred.supposed:
+                continue
+            for seed in range(OTHERS):
+                other = Unknowns({tag: Random(seed + truth).randint(2, 9) for tag, truth in unknowns.items()})
+                sized = [tensor and Tensor(tensor.type, other.shape(tensor.shape), tensor.content) for tensor in inputs]
+                found = self.infer_all(sized)
+                if isinstance(found, str):
+                    yield f"decided with {what}, but with {other}: {found}"
+                    continue
+                for number, (tensor, truth) in enumerate(zip(inferred.outputs, found.outputs, strict=True)):
+                    shape = other.shape(tensor.shape)
+                    if not is_same_size(shape, truth.shape):
+                        yield f"decided with {what}, {other}: output {number} is {shape}, but {text(truth)}"
+
     def known_less(self) -> Iterator[tuple[str, list[Tensor | None], Unknowns]]:
         connected = [number for number, tensor in enumerate(self.inputs) if tensor is not None]
         for way in WAYS:
@@ -255,15 +293,21 @@ class Run:
 
     def infer(self, inputs: Sequence[Tensor | None]) -> list[Tensor] | str:
         """What is inferred of the outputs, or how inference fails."""
+        inferred = self.infer_all(inputs)
+        if isinstance(inferred, str):
+            return inferred
+        outputs = inferred.outputs
+        if len(outputs) < len(self.outputs) and not self.op.outputs[-1].variadic:
+            return f"{len(outputs)} outputs are inferred of {len(self.outputs)}"
+        return outputs
+
+    def infer_all(self, inputs: Sequence[Tensor | None]) -> Inferred | str:
         try:
-            outputs = self.op.infer(inputs, self.attrs, self.bodies).outputs
+            return self.op.infer(inputs, self.attrs, self.bodies)
         except Violation as violation:
             return f"false alarm: {violation.label}: {violation.message}"
         except Exception as error:
             return f"inference fails: {error!r}"
-        if len(outputs) < len(self.outputs) and not self.op.outputs[-1].variadic:
-            return f"{len(outputs)} outputs are inferred of {len(self.outputs)}"
-        return outputs
 
     def symbolic_faults(self, inputs: Sequence[Tensor | None], unknowns: Unknowns) -> Iterator[str]:
         """What is wrong with values that the kernel computes from unknown numbers."""
@@ -306,6 +350,13 @@ def admits(size: Any, actual: int) -> bool:
     if isinstance(size, Dim):
         return (size.low is None or size.low <= actual) and (size.high is None or actual <= size.high)
     return bool(size == actual)
+
+
+def is_same_size(shape: Sequence[int | None] | None, truth: Sequence[Any] | None) -> bool:
+    """Whether all sizes that are known are the true ones."""
+    if shape is None or truth is None:
+        return shape is None
+    return len(shape) == len(truth) and all(size in (None, own) for size, own in zip(shape, truth, strict=True))
 
 
 def has_type(array: Any, type: str) -> bool:

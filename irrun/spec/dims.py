@@ -20,6 +20,7 @@ from weakref import WeakValueDictionary
 from irrun.spec.notation import LONGEST, Namer, expression
 
 _serial = count()
+_open_questions = count()
 
 MAX_TERMS = 20
 """Of a polynomial, and of the factors of one term: what grows beyond is an atom, as its arithmetic gets slow."""
@@ -218,19 +219,19 @@ class Dim:
         atom = self._atom  # a number of its own, as the inputs of a run have them
         if atom is not None and isinstance(other, int) and 0 <= other < _LARGEST and self.low != self.high:
             low, high = _tighter(max, self.low, atom.low), _tighter(min, self.high, atom.high)
-            return False if (low is not None and other < low) or (high is not None and other > high) else UNDECIDED
+            return False if (low is not None and other < low) or (high is not None and other > high) else _undecided()
         if atom is not None and isinstance(other, Dim) and (second := other._atom) is not None:
             if atom == second:
                 return True
             mine = _tighter(max, self.low, atom.low), _tighter(min, self.high, atom.high)
             theirs = _tighter(max, other.low, second.low), _tighter(min, other.high, second.high)
-            return False if _below(mine, theirs) or _below(theirs, mine) else UNDECIDED
+            return False if _below(mine, theirs) or _below(theirs, mine) else _undecided()
         difference = self - other
         if isinstance(difference, int):
             return difference == 0
         low, high = _tight(difference)
         apart = (low is not None and low > 0) or (high is not None and high < 0)
-        return False if apart or _never_zero(difference) else UNDECIDED
+        return False if apart or _never_zero(difference) else _undecided()
 
     def __ne__(self, other: object) -> Answer:  # type: ignore[override]
         return negate(self == other)
@@ -242,7 +243,7 @@ class Dim:
         low, high = _tight(difference)
         if high is not None and high < 0:
             return True
-        return False if low is not None and low >= 0 else UNDECIDED
+        return False if low is not None and low >= 0 else _undecided()
 
     def __le__(self, other: Size) -> Answer:
         return self < other + 1
@@ -273,6 +274,16 @@ def fresh(low: Bound = 0, high: Bound = None, name: str | None = None) -> Dim:
 def serial() -> int:
     """A number that gets larger each time, by more than 1 where an unknown size has been made in between."""
     return next(_serial)
+
+
+def _undecided() -> Answer:
+    next(_open_questions)
+    return UNDECIDED
+
+
+def questions() -> int:
+    """A number that gets larger each time, by more than 1 where a comparison was `UNDECIDED` in between."""
+    return next(_open_questions)
 
 
 def negate(answer: Answer) -> Answer:

@@ -19,7 +19,7 @@ from irrun.diagnostics import counted
 from irrun.records import NamedTuple, dataclass
 from irrun.spec.attributes import MAX_RANK, REQUIRED, SHAPE, Attr
 from irrun.spec.body import Body, BodyInput, BodyOutput
-from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product
+from irrun.spec.dims import UNDECIDED, Answer, Dim, Shape, Size, Undecided, fresh, product, questions
 from irrun.spec.dtypes import ELEMENT_TYPES, comparable, element_type, numpy_dtype
 from irrun.spec.lowering import Arrange, Decompose, Lowering
 from irrun.spec.patterns import Mismatch, Pattern, bind, expand, parse_pattern, shape_text
@@ -299,7 +299,8 @@ class Node:
     `doubts` are about the data, for the run to tell; `tolerated` are broken rules that OpenVINO does not insist on.
     `widened` has the type to compute in for each type symbol that lenient inputs have in another type, or all
     inputs in one that OpenVINO converts; `types` has that of the first input then. `supposed` are outputs whose shapes
-    are what is most likely: a run may find others, of another rank even.
+    are what is most likely: a run may find others, of another rank even. One that is not `sized` has inputs of open
+    sizes.
 
     >>> @op("Reversed-1", inputs=[Input("x", "f32", "[*S]")], outputs=[Output("y", "f32", "[*R]")])
     ... def reversed_axes(x):
@@ -323,6 +324,7 @@ class Node:
     widened: dict[str, str] = field(default_factory=dict)
     tolerated: list[Tolerated] = field(default_factory=list)
     supposed: bool = False
+    sized: bool = True
 
     def warn(self, message: str, port: str | None = None, code: str = UNSORTED) -> None:
         """Say that the data are doubtful, which a run tells and goes on; `port` and `code` as in `Doubt`."""
@@ -479,9 +481,10 @@ class Bound(NamedTuple):
 
 
 class Inferred(NamedTuple):
-    """What an op's declaration and rule say of one node; all but the first two and `counted` as in `Node`.
+    """What an op's declaration and rule say of one node; all but the first two, `counted` and `decided` as in `Node`.
 
-    Without `counted` only a run tells how many outputs there are.
+    Without `counted` only a run tells how many outputs there are. What is `decided` is so whatever the sizes are that
+    are open; what is `complete`, too, has no open ones.
     """
 
     outputs: list[Tensor]
@@ -492,6 +495,7 @@ class Inferred(NamedTuple):
     tolerated: Sequence[Tolerated] = ()
     counted: bool = True
     supposed: bool = False
+    decided: bool = False
 
     @property
     def told(self) -> Sequence[str]:
@@ -739,6 +743,7 @@ class Op:
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
     ) -> Inferred:
         """What is known of the outputs. Raises `Violation` where the inputs or attributes break a rule."""
+        before = questions()
         node, answer = self._asked(inputs, attrs, bodies or {})
         if not (node.complete or bodies):
             ranked = self._with_ranks(inputs, attrs)
@@ -746,15 +751,17 @@ class Op:
                 node, answer = self._asked(ranked, attrs, {})
         if isinstance(answer, list):
             _check_extents(answer)
-            complete = node.complete and all(tensor.static for tensor in answer)
+            complete = node.complete and node.sized and all(tensor.static for tensor in answer)
             return Inferred(answer, node.types, complete, node.doubts, node.widened, node.tolerated)
         if answer:
             node.dims.update(answer)
         outputs = [Tensor(self._output_type(port, node), expand(port.pattern, node.dims)) for port in self.outputs]
         _check_extents(outputs)
-        counted = node.complete or not (self.outputs and self.outputs[-1].variadic)
-        known = (node.complete, node.doubts, node.widened, node.tolerated)
-        return Inferred(outputs, node.types, *known, counted, node.supposed)
+        complete = node.complete and node.sized
+        counted = complete or not (self.outputs and self.outputs[-1].variadic)
+        known = (complete, node.doubts, node.widened, node.tolerated)
+        decided = node.complete and questions() == before + 1
+        return Inferred(outputs, node.types, *known, counted, node.supposed, decided)
 
     def _asked(
         self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body]
@@ -881,8 +888,10 @@ class Op:
                         concern = (port.name, number)
                         raise Violation("E302", f"input `{_spelled(concern)}` is not connected", about=[concern])
                     self._bind_type(node, port, tensor, origins, number)
-                    if tensor.static is False:
+                    if tensor.shape is None:
                         node.complete = False
+                    elif not tensor.static:
+                        node.sized = False
                 continue
             tensor = inputs[position] if position < len(inputs) else None
             node.inputs[port.name] = tensor
@@ -897,7 +906,7 @@ class Op:
                 node.complete = False
                 continue
             if not tensor.static:
-                node.complete = False
+                node.sized = False
             try:
                 bind(port.patterns, port.name, tensor.shape, node.dims, origins)
             except Mismatch as mismatch:

@@ -2,8 +2,9 @@
 
 Expects a program of open sizes that all passes which decide what is computed are through with, `separate` among them.
 Leaves what they make of these sizes, ready for those that place it. They have relied on nothing that sizes of 2 and
-more may break. All rules are asked again with the numbers, once for all instructions that ask the same; where one finds
-something else than before the program has to be made from the beginning, which tells what is wrong, too.
+more may break. Rules that open sizes left a question are asked again with the numbers, once for all instructions that
+ask the same; where one finds something else than before the program has to be made from the beginning, which tells what
+is wrong, too.
 """
 
 from __future__ import annotations
@@ -54,6 +55,7 @@ class Decided(NamedTuple):
     over: Sequence[Sequence[int]]
     """For each instruction of `sizing`, the tensors that it is the last to read."""
     questions: Sequence[Question]
+    """What rules are asked for the sizes of each run."""
     forms: Mapping[int, Form]
     """Of the instructions, by their identity."""
     presumed: Presumed
@@ -107,7 +109,11 @@ def decided(
         answered(instruction).changed(posts=tuple(map(answered, instruction.posts)))
         for instruction in program.instructions
     ]
-    questions = [(part, bool(open)) for part, open in zip(asked.values(), answers.values(), strict=True)]
+    questions = [
+        (part, bool(open))
+        for part, open in zip(asked.values(), answers.values(), strict=True)
+        if open or not _is_decided(part, program)
+    ]
     program = replace(program, instructions=instructions)
     found = Decided(program, sizing, shapes, told, used, sized, over, questions, forms(program), presumed)
     return found, replace(filled, instructions=instructions)
@@ -137,6 +143,23 @@ def _asked(folding: Folding, part: Instruction) -> bool | None:
             after[place] = Tensor(own.type, after[place].shape, after[place].content)
     same = found.types == part.types and all(map(same_known, before, after))
     return found.open if same else None
+
+
+def _is_decided(part: Instruction, program: Program) -> bool:
+    """Whether the rule of a part says what is known of its outputs already, whatever the sizes turn out to be."""
+    assert program.sizing is not None
+    if part.bodies or any(number in program.sizing.results for number in part.inputs):
+        return False
+    inputs = [None if number is None else _tensor(number, program) for number in part.inputs]
+    inferred = part.op.infer(inputs, part.attrs)
+    outputs = [program.tensors[number] for number in part.outputs]
+    return inferred.decided and [*map(known_of, inferred.outputs[: len(outputs)])] == [*map(known_of, outputs)]
+
+
+def _tensor(number: int, program: Program) -> Tensor:
+    """What is known of a tensor, its value where it is constant."""
+    tensor, constant = program.tensors[number], program.constants.get(number)
+    return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
 
 
 def same_known(a: Tensor, b: Tensor) -> bool:
