@@ -50,7 +50,7 @@ _MADE_OF = {
     SHAPE: ("write sizes separated by commas: `224`, `?` for any, `1..8` for a range",),
 }
 
-_CASE = "OpenVINO ignores the case of it, except in a Const; other readers of the file do not"
+_CASE = "OpenVINO ignores the case of it, of a Const not always; other readers of the file do not"
 
 
 class Attributes(NamedTuple):
