@@ -211,7 +211,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     try:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
-        if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
+        if None in layer.inputs and (
+            violation.label == "E302" or _can_do_without(op, layer, inputs, attrs)
+        ):  # a port that no edge leads to, which is reported
             inference.report_all(others)
             return None
         found = violated(violation, op, layer, inputs, suspect)
@@ -255,6 +257,17 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
     known = (inferred.complete, inferred.doubts, inferred.widened, inferred.supposed)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
+
+
+def _can_do_without(op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any]) -> bool:
+    """Whether a layer would break no rule without its last inputs, to which no edge leads."""
+    count = len(layer.inputs)
+    while count and layer.inputs[count - 1] is None:
+        count -= 1
+    try:
+        return count < len(layer.inputs) and not layer.bodies and bool(op.infer(inputs[:count], attrs).outputs)
+    except Violation:
+        return False
 
 
 def _op_of(layer: Layer, inference: Inference) -> Op | None:
@@ -312,7 +325,11 @@ def _count_outputs(
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         help = f"delete the last ports, or is another type meant? see {source_page(op)}"
         span = layer.outputs[-1].port.element.span
-        inference.report_all(with_warnings([Diagnostic("E302", message, span, layer.label, help), *problems]))
+        found = Diagnostic("E302", message, span, layer.label, help)
+        source = doubtful_source(layer, inference.weights)
+        if source is not None:
+            inference.refuted.setdefault(source, found)
+        inference.report_all(problems if source is not None else with_warnings([found, *problems]))
     elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
         inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
 
@@ -414,8 +431,7 @@ def _end_at_fault(violation: Violation, layer: Layer, inference: Inference) -> V
         if value is None:
             continue
         known = _declared(end, inference) if end.type == "Parameter" else inference.tensor(value)
-        ports = [value.port] if end.type == "Parameter" else [value.port, end.input_ports[0]]
-        if not all(fits(port, known) for port in ports):
+        if not as_told(value.port, known) or (end.type == "Result" and not fits(end.input_ports[0], known)):
             return value
     return None
 

@@ -55,6 +55,11 @@ def told_at_entries(
         if each.code == "W944" or (each.code == "W930" and each.message.startswith(_ENTRIES)):
             unread.setdefault((each.layer, each.line), []).append(each)
     told: dict[int, Diagnostic | None] = {}
+    for each in read:
+        sliced = next((other for other in found if each.code == "W943" and _is_of_slices(other, each)), None)
+        if sliced is not None:
+            told[id(each)] = None
+            told[id(sliced)] = with_note(sliced, each)
     for error in (*found, *read):
         for each in unread.pop((error.layer, error.line), ()) if error.severity == "error" else ():
             told[id(each)] = None
@@ -66,6 +71,12 @@ def told_at_entries(
     kept = ([told.get(id(each), each) for each in given] for given in (read, found))
     read, found = ([each for each in given if each is not None] for given in kept)
     return read, found
+
+
+def _is_of_slices(found: Diagnostic, unused: Diagnostic) -> bool:
+    """Whether it is about the entry whose slices leave a back edge without effect."""
+    entry = unused.notes[0].span if unused.notes else None
+    return found.layer == unused.layer and entry is not None and found.line == entry.line
 
 
 def _mistaken(
@@ -411,6 +422,8 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             if not incompatible(declared, then.shape):
                 continue
             code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
+        if code == "W940" and any(misdeclared(each, inference) for each in body.graph.layers):  # which is reported
+            continue
         found = Diagnostic(code, message, edge.element.span, layer.label, help)
         yield from _of_source(found, edge.parameter, inference)
 

@@ -12,6 +12,7 @@ from irrun.check.assumed import against_ports, told_with_layers
 from irrun.check.declared import compare_declared
 from irrun.check.doubts import of_sound_inputs, refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
+from irrun.check.following import told_at_ports, told_once, told_together
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
@@ -146,6 +147,7 @@ def _with_inferred(
 ) -> list[Diagnostic]:
     """All that is wrong with a model of which the reader has found these `problems`; of sizes that ports declare only
     with `sizes`: where shapes were given they need not be right."""
+    variables = [*check_variables(inference)]
     problems = refuted(problems, inference.refuted, model.weights)
     bodies: list[Diagnostic] = []
     if len(inference.visited) > 1:
@@ -158,7 +160,6 @@ def _with_inferred(
         for each in compare_declared(inference, sizes=sizes)
         if each.layer not in exchanged or each.code not in ("W931", "W932")
     ]
-    variables = [*check_variables(inference)]
     inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
     cycles = [each for each in problems if each.code == "E209"]
     problems = [each for each in problems if each.code != "E209"]
@@ -176,7 +177,8 @@ def _with_inferred(
         mixed_types(inference),
         search_weights(model, searched),
     )
-    later = told_with_layers([*later])
+    later = told_together(told_with_layers(told_at_ports(later, inference)), inference)
+    later = told_once(later, model.graph)
     if len(inference.visited) > 1:
         from irrun.check.iterations import told_at_entries
 
@@ -188,7 +190,7 @@ def _with_inferred(
     problems += limited(
         found
         for found in later
-        if not (found.code in ("W946", "E310") and found.layer in portless)
+        if not (found.code in ("W944", "W946", "E310") and found.layer in portless)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
     explained = any(each.severity == "error" or each.code == "W904" for each in problems)

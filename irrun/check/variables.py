@@ -6,6 +6,7 @@ import itertools
 from collections.abc import Iterator
 from functools import cache
 
+from irrun.check.doubts import doubtful_source
 from irrun.check.infer import Inference, InferredLayer
 from irrun.check.origins import cause_of
 from irrun.diagnostics import Diagnostic, Note
@@ -117,6 +118,11 @@ def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: In
     help = "a variable keeps its type and its shape, of which `variable_shape` may leave sizes open"
     code = "E303" if "dynamic" not in (given.type, declared.type) and given.type != declared.type else "E304"
     found = Diagnostic(code, message, node.layer.input_ports[0].element.span, node.layer.label, help, notes)
+    doubtful = [doubtful_source(layer, inference.weights) for layer in (node.layer, reader.layer)]
+    source = next(filter(None, doubtful), None)
+    if source is not None:
+        inference.refuted.setdefault(source, found)
+        return
     cause = cause_of(node.op, node.layer, node.attrs, inference)
     if cause is not None:
         inference.betrayed.setdefault(cause, []).append(found)
