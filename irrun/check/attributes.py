@@ -107,7 +107,12 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
     problems += ignored + unread + [_left(op, layer, name) for name in left] + insisted
     if demanded and foreign is None:
-        problems.append(_insisted(op, layer, list(demanded.values())))
+        lacking = _insisted(op, layer, list(demanded.values()))
+        taken = next((number for number, each in enumerate(problems) if each.code == "W950"), None)
+        if taken is None:
+            problems.append(lacking)
+        else:
+            problems[taken] = with_note(problems[taken], lacking)
     if foreign is not None and not missing:
         problems.append(foreign)
     if not readable:
