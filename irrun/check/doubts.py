@@ -126,4 +126,5 @@ def _as_error(doubt: Diagnostic, found: Diagnostic) -> Diagnostic:
     notes = (*doubt.notes, Note(f"layer {found.layer}: {found.message}", found.span), *found.notes)
     message = f"{doubt.message}, and what reads it cannot be computed"
     help = "OpenVINO goes by the shape, the type and the offset: one of them is wrong"
+    help = doubt.help or help if doubt.code == "W909" else help
     return replace(doubt, code="E511", message=message, help=help, notes=notes)
