@@ -232,6 +232,13 @@ def _origin(
     """Where it begins that an output is not as declared: a layer before, or this one where it reads, if it would be so
     for inputs that are, and for any numbers in those that are `counted`; None if it begins at the output."""
     layer = node.layer
+    inside = (
+        entry.internal for body in layer.bodies.values() for entry in body.outputs if entry.external == value.index
+    )
+    results = (end.inputs[0] for end in inside if end.inputs)
+    origin = next((others[result] for result in results if result is not None and result in others), None)
+    if origin is not None:
+        return origin
     changed = [source for source in layer.inputs if source is not None and source in others]
     numbers = [source for source in layer.inputs if source is not None and source in counted]
     if not (changed or numbers or wanted):

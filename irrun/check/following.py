@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from irrun.check.doubts import OF_INPUTS
-from irrun.check.infer import Inference, InferredLayer
+from irrun.check.infer import Inference, InferredLayer, body_of
 from irrun.check.order import doubts_of
 from irrun.check.origins import Supposed
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span
@@ -83,14 +83,14 @@ def told_once(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
 
 def _cause_of(found: Diagnostic, node: InferredLayer, inference: Inference) -> Value | None:
     """What is not as its port declares, if but for that the layer would give no such warning."""
-    if node.layer.bodies:
-        return None
     supposed = Supposed(node.layer, inference)
     if supposed.nearest is None:
         return None
     try:
         inputs = supposed.inputs()
-        inferred = node.op.infer(inputs, node.attrs)
+        scratch = Inference(inference.weights)
+        bodies = {name: body_of(body, scratch) for name, body in node.layer.bodies.items()}
+        inferred = node.op.infer(inputs, node.attrs, bodies)
     except Exception as error:  # a rule is broken, or fails itself
         hand_on(error)
         return None

@@ -223,7 +223,14 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             found = _with_taken(found, taken)
         found, *infos = with_warnings([found, *others])
         inference.report_all(infos)
-        return _refused(found, violation, op, layer, inputs, attrs, inference)
+        if bodies and found.code not in inference.ignore:
+            found = _with_inside(found, violation, said, inference)
+        refused = _refused(found, violation, op, layer, inputs, attrs, inference)
+        if bodies and layer.graph.owner is None:
+            inside = [each for each in inference.diagnostics[said:] if each.severity == "error" and each is not found]
+            for value, betrayed in inference.betrayed.items() if inside else ():
+                betrayed += inside if value.layer.graph is layer.graph and found in betrayed else []
+        return refused
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         hand_on(error)
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
@@ -257,6 +264,17 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
     known = (inferred.complete, inferred.doubts, inferred.widened, inferred.supposed)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
+
+
+def _with_inside(found: Diagnostic, violation: Violation, said: int, inference: Inference) -> Diagnostic:
+    """A violation of what a body gets, with the errors in the body as notes: they follow from it."""
+    if violation.place is None or not isinstance(violation.place[0], BodyInput):
+        return found
+    since = inference.diagnostics[said:]
+    inside = [each for each in since if each.severity == "error"]
+    inference.diagnostics[said:] = [each for each in since if each not in inside]
+    notes = [Note(f"with that, layer {each.layer} fails: {each.message}", each.span) for each in inside[:MAX_NOTED]]
+    return replace(found, notes=(*found.notes, *notes))
 
 
 def _can_do_without(op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any]) -> bool:
@@ -293,7 +311,9 @@ def _refused(
 ) -> InferredLayer | None:
     """What is known of a layer whose rule has refused it, which is reported: nothing, unless that may be ignored."""
     if found.code not in inference.ignore:
-        source = doubtful_source(layer, inference.weights)
+        ends = [result for body in layer.bodies.values() for result in body.graph.results]
+        doubtful = (doubtful_source(each, inference.weights) for each in (layer, *ends))
+        source = next(filter(None, doubtful), None)
         cause = None if source is not None else cause_of(op, layer, attrs, inference)
         if source is None and cause is not None and cause.layer.type == "Const":
             source = None if as_told(cause.port, inference.tensor(cause)) else cause.layer

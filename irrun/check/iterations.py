@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import reduce
 
 from irrun.check.attributes import with_note
+from irrun.check.doubts import doubtful_source
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
 from irrun.check.origins import contradicts, misarrived, misdeclared
 from irrun.diagnostics import Diagnostic, LayerName, Note
@@ -60,11 +61,18 @@ def told_at_entries(
         if sliced is not None:
             told[id(each)] = None
             told[id(sliced)] = with_note(sliced, each)
+    for each in found:
+        if each.code == "W941" and (each.layer, each.line) in unread:
+            first = unread[each.layer, each.line][0]
+            told[id(each)] = None
+            told[id(first)] = with_note(first, each)
     for error in (*found, *read):
-        for each in unread.pop((error.layer, error.line), ()) if error.severity == "error" else ():
+        entry = error.severity == "error" or (error.code in ("W940", "W944") and error in found)
+        for each in unread.pop((error.layer, error.line), ()) if entry else ():
             told[id(each)] = None
             told[id(error)] = with_note(told.get(id(error)) or error, each)
     for first, *others in unread.values():
+        first = told.get(id(first)) or first
         if first.code == "W930":
             told |= {id(each): None for each in others}
             told[id(first)] = reduce(with_note, others, first)
@@ -105,7 +113,7 @@ def _mistaken(
             help = f"layer {other} declares the one and gets the other: are the entries of both exchanged?"
             done.add(other)
             if layer not in done:
-                yield replace(_at_parameter(layer, message, None), help=help)
+                yield from _of_source(replace(_at_parameter(layer, message, None), help=help), layer, inference)
             continue
         slices = None if failure or not sizes else _blamed_slices(layer, declared, inference)
         if slices is not None:
@@ -368,6 +376,9 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
     condition = next((entry for entry in body.outputs if entry.purpose), None)
     if condition is not None and any(found.type == "Parameter" for found in leading_to([condition.internal])):
         return  # the last iteration is the one that was looked for
+    alive = leading_to(body.graph.sinks)
+    if any(found.inputs and found not in alive for found in body.graph.layers):  # of which it is told
+        return
     lost = [entry for entry in _last(body) if _renewed(leading_to([entry.internal]), carried, inference)]
     if not lost:
         return
@@ -389,6 +400,8 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     Of a Loop it is told as well where the Parameter declares that it cannot have that shape.
     """
     layer, body = node.layer, node.layer.bodies["body"]
+    if _errors(body.graph.layers, inference) or doubtful_source(layer, inference.weights) in inference.refuted:
+        return  # of which it is told
     starts = {
         entry.internal: inference.tensor(layer.inputs[entry.external])
         for entry in body.inputs
@@ -422,9 +435,14 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             if not incompatible(declared, then.shape):
                 continue
             code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
-        if code == "W940" and any(misdeclared(each, inference) for each in body.graph.layers):  # which is reported
+        if code == "W940" and edge.parameter in inference.mistaken.get(body.graph, {}):  # which is reported
+            continue
+        inside = next((value for each in body.graph.layers for value in misdeclared(each, inference)), None)
+        if code == "W940" and inside is not None:  # which is reported
             continue
         found = Diagnostic(code, message, edge.element.span, layer.label, help)
+        if inside is not None:
+            inference.betrayed.setdefault(inside, []).append(found)
         yield from _of_source(found, edge.parameter, inference)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
@@ -21,14 +21,17 @@ from irrun.check.origins import told_at_causes
 from irrun.check.rewiring import told_at_readers, told_of_exchanged
 from irrun.check.unread_weights import check_whole
 from irrun.check.variables import check_variables
-from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
-from irrun.ir.graph import Layer, Model
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, Span, clipped, limited
+from irrun.ir.graph import Layer, Model, leading_to
 from irrun.ir.reader import check_form, read
 from irrun.ir.sources import Source, opened
 from irrun.records import dataclass
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Tensor
+
+_FEW = 64
+"""Layers that nobody reads of which it is asked what they read."""
 
 _DIGITS = 10
 """Of a position, at most: Python refuses to convert texts that are much longer."""
@@ -148,6 +151,8 @@ def _with_inferred(
     """All that is wrong with a model of which the reader has found these `problems`; of sizes that ports declare only
     with `sizes`: where shapes were given they need not be right."""
     variables = [*check_variables(inference)]
+    if any(each.code in ("E206", "E209") for each in problems):  # which may be why a variable is not read
+        variables = [each for each in variables if each.code != "E219" or not each.notes]
     problems = refuted(problems, inference.refuted, model.weights)
     bodies: list[Diagnostic] = []
     if len(inference.visited) > 1:
@@ -167,10 +172,11 @@ def _with_inferred(
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
     # what is no known op is no end, for that reason
     strange = {each.layer for each in inference.diagnostics if each.code.startswith(("E3", "E505"))}
-    unread = {note.span for each in variables for note in each.notes if each.code == "E219"}  # as is told there
-    problems = [
-        each for each in problems if each.code != "W904" or not (each.layer in dead | strange or each.span in unread)
-    ]
+    unread = {note.span for each in variables for note in each.notes if each.code == "E219"}
+    unused = {each.layer for each in problems if each.code == "W904"} if unread else set()
+    layers = [layer for layer in model.graph.walk() if layer.label in unused] if unused else []
+    told = dead | strange | {layer.label for layer in layers[:_FEW] if _reads(layer, unread)}
+    problems = [each for each in problems if each.code != "W904" or each.layer not in told]
     later: Iterable[Diagnostic] = chain(
         against_ports(inferred, inference) if sizes else inferred,
         check_order(inference),
@@ -199,6 +205,11 @@ def _with_inferred(
     if inference.contradicted:  # where it matters no more how these are spelt
         problems = [found for found in problems if found.code != "W908" or found.span not in inference.contradicted]
     return problems
+
+
+def _reads(layer: Layer, spans: Collection[Span | None]) -> bool:
+    """Whether a layer is, or is made of, one at these places."""
+    return any(each.span in spans for each in leading_to([layer]))
 
 
 def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:

@@ -225,7 +225,8 @@ def _inside(
     found = inner.get(id)
     if found is None and id in _named_by_edges(inner):  # which is reported
         layer.broken = True
-    elif found is None:
+    elif found is None and (layer, id) not in findings.nowhere:
+        findings.nowhere.add((layer, id))
         ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
         help = f"the body has no {type}, which `{name}` is to name"
         help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else help

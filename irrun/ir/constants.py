@@ -126,7 +126,8 @@ def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
             whole.append((layer, last[2], offset, -end))
         if last is None or -end > last[1]:
             last = offset, -end, layer
-    unread = unread_bytes(constants, weights) if whole else []
+    known = all(weights.checked(layer) for layer in constants)  # else the bytes may be theirs
+    unread = unread_bytes(constants, weights) if whole and known else []
     if len(unread) != 1:
         return
     places = places or _Places(constants, weights)
