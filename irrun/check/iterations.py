@@ -132,7 +132,8 @@ def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Ite
     it is told, an error is noted there, and a warning says no more."""
     owner = parameter.graph.owner
     if owner is None or owner.graph.owner is not None:
-        yield found
+        if owner is None or found.severity == "error" or owner.graph not in inference.mistaken:  # of which it is told
+            yield found
         return
     wrong = [*misdeclared(owner, inference), *misarrived(owner, inference)]
     source = outside(parameter)

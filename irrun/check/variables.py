@@ -132,8 +132,8 @@ def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: In
     ):
         return  # what its body gets is not what was meant, of which it is told
     cause = cause_of(node.op, node.layer, node.attrs, inference)
-    if cause is None and owner is not None:
-        cause = next(iter(misdeclared(owner, inference)), None)
+    if owner is not None and (cause is None or cause.layer.type == "Parameter"):
+        cause = next(iter(misdeclared(owner, inference)), cause)
     if cause is None and not as_told(reader.layer.outputs[0].port, declared):
         cause = reader.layer.outputs[0]
     if cause is not None:
