@@ -226,3 +226,10 @@ def test_equal_constants_that_share_their_bytes_are_nothing_to_say(tmp_path):
     path.write_text(path.read_text().replace('offset="48"', 'offset="24"'))
     path.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes()[:48])
     assert [code for code, _ in told(path)] == ["W931"]
+
+
+def test_bytes_of_a_layer_that_is_no_const_are_not_missed(tmp_path):
+    path = sliced(tmp_path, 0, 24, 24)
+    path.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes()[:48])
+    path.write_text(path.read_text().replace('type="Const"', 'type="const"', 1))
+    assert [code for code, _ in told(path)] == ["E217"]

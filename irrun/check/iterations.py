@@ -378,8 +378,8 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
     if condition is not None and any(found.type == "Parameter" for found in leading_to([condition.internal])):
         return  # the last iteration is the one that was looked for
     alive = leading_to(body.graph.sinks)
-    if any(found.inputs and found not in alive for found in body.graph.layers):  # of which it is told
-        return
+    if any((found.inputs and found not in alive) or misarrived(found, inference) for found in body.graph.layers):
+        return  # of which it is told
     lost = [entry for entry in _last(body) if _renewed(leading_to([entry.internal]), carried, inference)]
     if not lost:
         return

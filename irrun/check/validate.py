@@ -192,11 +192,13 @@ def _with_inferred(
     if model.weights.doubtful:
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
+    unconnected = {problem.layer for problem in problems if problem.code == "E208"}
     unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
     problems += limited(
         found
         for found in later
         if not (found.code in ("W944", "W946", "E310") and found.layer in portless)
+        and not (found.code in ("W931", "W932") and found.layer in unconnected)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
     explained = any(each.severity == "error" or each.code == "W904" for each in problems)

@@ -126,8 +126,7 @@ def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
             whole.append((layer, last[2], offset, -end))
         if last is None or -end > last[1]:
             last = offset, -end, layer
-    known = all(weights.checked(layer) for layer in constants)  # else the bytes may be theirs
-    unread = unread_bytes(constants, weights) if whole and known else []
+    unread = unread_bytes(constants, weights) if whole and _are_all(constants, weights) else []
     if len(unread) != 1:
         return
     places = places or _Places(constants, weights)
@@ -135,6 +134,15 @@ def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
     for one, other, start, end in whole:
         if lacking is not None and lacking in (one, other):
             yield _Overlap((one, other), lacking, start, end, unread[0][0])
+
+
+def _are_all(constants: list[Layer], weights: Weights) -> bool:
+    """Whether no other layer, and no constant that cannot be read, may be one whose bytes nobody reads."""
+    graph = constants[0].graph
+    while graph.owner is not None:
+        graph = graph.owner.graph
+    others = (layer for layer in graph.walk() if layer.type != "Const" and "offset" in layer.attributes)
+    return next(others, None) is None and all(weights.checked(layer) for layer in constants)
 
 
 class _Places:
