@@ -136,3 +136,41 @@ def test_two_causes_are_two_diagnostics(port, tmp_path):
     codes = said(net.save(tmp_path))[0]
     assert ("W931", "ReLU") in codes
     assert ("W952", "Squeeze") in codes
+
+
+def test_all_that_read_an_output_they_declare_otherwise_are_told_once(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (2, 3))
+    for _ in range(2):
+        net.result(net.layer("ReLU", [(*x[:3], (2, 4))], [("f32", (2, 3))])[0])
+    codes, (found,) = said(net.save(tmp_path))
+    assert codes == [("W931", "ReLU")]
+    assert found.notes[-1].message == "layer 3 `ReLU_3` (ReLU): input 0 is declared as [2, 4], but is [2, 3]"
+
+
+def test_names_that_two_tensors_share_are_one_warning(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (2,))
+    for _ in range(2):
+        net.result(net.layer("ReLU", [x], [("f32", (2,))], names=["a,b"])[0])
+    (found,) = said(net.save(tmp_path))[1]
+    assert (found.code, found.message) == ("W906", "two tensors are named `a` and `b`")
+
+
+def test_a_layer_of_another_type_is_one_warning(tmp_path):
+    """Whose attributes are those of what it was."""
+    net = Model()
+    x, w = net.parameter("x", "f32", (1, 1, 3)), net.constant(F32([[[1]]]))
+    net.result(net.layer("Convolution", [x, w], [("f32", (1, 1, 3))], auto_broadcast="numpy")[0])
+    (found,) = said(net.save(tmp_path))[1]
+    assert found.code == "W950"
+    assert found.notes[-1].message.startswith("Convolution-1 has no attribute `auto_broadcast`")
+
+
+def test_bytes_of_a_constant_that_has_those_of_another_one_are_not_missed(tmp_path):
+    net = Model()
+    small, large = net.constant(F32(np.ones(4))), net.constant(F32(np.ones(32)))
+    for each in (small, large):
+        net.result(net.layer("ReLU", [each], [("f32", each[3])])[0])
+    path = edited(net, tmp_path, 'shape="32" offset="16" size="128"', 'shape="4" offset="0" size="16"')
+    assert said(path)[0] == [("W931", "Const")]

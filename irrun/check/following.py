@@ -3,7 +3,6 @@ other outputs of the same layer."""
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
@@ -20,6 +19,8 @@ _FOLLOWS = "I903"
 """What is said of ports that are not as declared, and of those for which that follows from others."""
 
 _FOLLOWING = (*OF_INPUTS, "W933")
+
+_OF_RULES = ("E303", "E304", "E305", "E401")
 
 _MOST = 100
 """Warnings of a model that are looked at: where they are more, they are not those of one port."""
@@ -60,7 +61,7 @@ def told_at_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Dia
 def told_once(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
     """What is found, with one error where several layers cannot be computed with the numbers of one constant, of which
     it is not told as well that they are no numbers."""
-    errors = [each for each in found if each.code == "E401" and each.layer is not None]
+    errors = [each for each in found if each.code in _OF_RULES and each.layer is not None]
     if not errors or len(found) > _MOST:
         return [*found]
     constants = {layer.span: layer.label for layer in graph.walk() if layer.type == "Const"}
@@ -102,22 +103,23 @@ def _cause_of(found: Diagnostic, node: InferredLayer, inference: Inference) -> V
 
 
 def told_together(found: Sequence[Diagnostic], inference: Inference) -> list[Diagnostic]:
-    """What is found, with one diagnostic for a port whose type and sizes are not as declared, and for all outputs of a
-    layer without bodies, which have one cause."""
-    counts = Counter(each.layer for each in found if each.code in _DECLARED)
-    several = {label for label, count in counts.items() if count > 1 and label is not None}
-    if not several:
+    """What is found, with one diagnostic for what has one cause: type and sizes of a port that are not as declared, all
+    outputs of a layer without bodies, and all that read one output."""
+    labels = {each.layer for each in found if each.code in _DECLARED}
+    if sum(each.code in _DECLARED for each in found) < 2:
         return [*found]
-    outputs: dict[Span, Span] = {}  # the first one of the same layer
+    places: dict[Span, tuple[str, Span]] = {}
     for layer in inference.nodes:
-        if layer.label in several and not layer.bodies:
+        if layer.label in labels:
             spans = [value.port.element.span for value in layer.outputs]
-            outputs.update((span, spans[0]) for span in spans)
-    groups: dict[tuple[LayerName | None, Span | None], list[Diagnostic]] = {}
+            places.update((span, ("outputs", span if layer.bodies else spans[0])) for span in spans)
+            for port, value in zip(layer.input_ports, layer.inputs, strict=False):
+                if value is not None:
+                    places[port.element.span] = "readers", value.port.element.span
+    groups: dict[tuple[str, Span], list[Diagnostic]] = {}
     for each in found:
-        if each.code in _DECLARED and each.layer in several:
-            place = outputs.get(each.span, each.span) if each.span is not None else None
-            groups.setdefault((each.layer, place), []).append(each)
+        if each.code in _DECLARED and each.span is not None:
+            groups.setdefault(places.get(each.span, ("", each.span)), []).append(each)
     told: dict[int, Diagnostic | None] = {}
     for group in groups.values():
         if len(group) > 1:
@@ -132,7 +134,11 @@ def _of_all(first: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
     """The first one, which says what else is wrong with the same port; other ports are notes."""
     same = [each for each in others if each.span == first.span]
     message = "; it ".join([first.message, *(_without_place(each.message) for each in same)])
-    notes = [Note(each.message, each.span) for each in others if each not in same]
+    notes = [
+        Note(each.message if each.layer == first.layer else f"layer {each.layer}: {each.message}", each.span)
+        for each in others
+        if each not in same
+    ]
     return replace(first, message=message, notes=(*first.notes, *notes[:_MOST_NOTED]))
 
 

@@ -142,7 +142,9 @@ def _are_all(constants: list[Layer], weights: Weights) -> bool:
     while graph.owner is not None:
         graph = graph.owner.graph
     others = (layer for layer in graph.walk() if layer.type != "Const" and "offset" in layer.attributes)
-    return next(others, None) is None and all(weights.checked(layer) for layer in constants)
+    blobs = ((layer, weights.checked(layer)) for layer in constants)
+    known = all(blob is not None and not contradicts_port(layer, blob) for layer, blob in blobs)
+    return known and next(others, None) is None
 
 
 class _Places:
