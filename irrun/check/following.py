@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
-from irrun.check.doubts import OF_INPUTS
+from irrun.check.doubts import OF_INPUTS, followers
 from irrun.check.infer import Inference, InferredLayer, body_of
 from irrun.check.order import doubts_of
 from irrun.check.origins import Supposed
@@ -35,7 +35,8 @@ def told_at_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Dia
     refuted = {constant.label for constant in inference.refuted}
     typed = {each.layer for each in found if each.code == "W932"} | refuted  # whose bytes are no such numbers
     found = [each for each in found if each.code != "W913" or each.layer not in typed]
-    told = {each.layer for each in found if each.code in (*_DECLARED, _FOLLOWS)} | refuted
+    told = {each.layer for each in found if each.code in (*_DECLARED, _FOLLOWS)}
+    told |= {layer.label for layer in followers(inference.nodes, inference.refuted)}  # of which it is not told
     following = [each for each in found if each.code in _FOLLOWING] if told else []
     if not 0 < len(following) <= _MOST:
         return found
