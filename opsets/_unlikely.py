@@ -91,6 +91,21 @@ def crops_beyond(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
             return
 
 
+def exchanged_limits(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
+    """A lower limit of inputs above the upper one; that of outputs may be, where a negative factor is in it."""
+    lows, highs = (tensors[name].numbers if tensors[name].known else None for name in ("input_low", "input_high"))
+    if not lows or not highs or (len(lows) != len(highs) and 1 not in (len(lows), len(highs))):
+        return
+    count = max(len(lows), len(highs))
+    pairs = zip(lows * count if len(lows) == 1 else lows, highs * count if len(highs) == 1 else highs, strict=True)
+    found = next(((low, high) for low, high in pairs if low > high), None)
+    if found is not None:
+        message = (
+            f"`input_low` is {found[0]:g}, above `input_high`, which is {found[1]:g}: what lies between falls where"
+        )
+        yield Doubt(f"{message} it should rise", "input_low", UNLIKELY)
+
+
 def pillow_coefficients(tensors: Tensors, attrs: Attrs) -> Iterator[Doubt]:
     """A coefficient other than Pillow's, where its cubic mode is asked for.
 

@@ -11,6 +11,7 @@ from irrun.spec import (
     INT,
     Array,
     Attr,
+    Doubting,
     Elementwise,
     Input,
     Node,
@@ -26,6 +27,7 @@ from irrun.spec import (
 )
 
 from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
+from ._unlikely import exchanged_limits
 
 LIMITS = ("input_low", "input_high", "output_low", "output_high")
 
@@ -36,7 +38,7 @@ LIMITS = ("input_low", "input_high", "output_low", "output_high")
     inputs=[Input("X", "T", "..."), *(Input(name, "T", "...", lenient=True) for name in LIMITS)],
     outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("levels", INT, least=2), *AUTO_BROADCAST],
-    traits=[Elementwise(1), Quantizing(LIMITS, "levels")],
+    traits=[Elementwise(1), Quantizing(LIMITS, "levels"), Doubting(exchanged_limits)],
 )
 def fake_quantize(
     X: Array,

@@ -116,3 +116,15 @@ def test_a_list_is_written_as_files_have_it(tmp_path):
     (found,) = irrun.validate(model.save(tmp_path)).diagnostics
     assert found.message == "OpenVINO does not take RNNSequence-5 without `activations`"
     assert found.help.startswith('write activations="tanh",')
+
+
+def test_a_layer_without_data_is_one_warning(tmp_path):
+    path = convolution(tmp_path, group="1")
+    text = path.read_text()
+    data = next(line for line in text.splitlines() if line.startswith('<data strides="1,1"'))
+    path.write_text(text.replace(data, ""))
+    (found,) = irrun.validate(path).diagnostics
+    assert found.code == "W950"
+    assert found.notes[-1].message.startswith(
+        "OpenVINO does not take DeformableConvolution-8 without `group` and `deformable_group`"
+    )

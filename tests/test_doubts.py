@@ -190,3 +190,46 @@ def test_a_shape_that_only_the_constant_says_is_its_error(declared, code, tmp_pa
     assert mended(path, content).content == content
     if code == "E511":
         assert mended(path, content, unsafe=True).content == content.replace(b'shape="4,3"', b'shape="3,4"')
+
+
+def sliced(folder, *offsets):
+    """A StridedSlice with three constants of three numbers, at these places of the .bin."""
+    net = Model()
+    inputs = [net.parameter("x", "f32", (2, 3, 4))]
+    inputs += [net.constant(np.array(numbers)) for numbers in ([0, 1, 0], [2, 3, 2], [1, 1, 1])]
+    masks = dict.fromkeys(("begin_mask", "end_mask"), "0,0,0")
+    net.result(net.layer("StridedSlice", inputs, [("f32", (2, 2, 2))], **masks)[0])
+    path = net.save(folder)
+    text = path.read_text()
+    for given, other in zip((0, 24, 48), offsets, strict=True):
+        text = text.replace(f'offset="{given}"', f'offset="{other}"', 1) if given != other else text
+    path.write_text(text)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("offsets", "code", "layer", "free"), [((0, 24, 0), "E511", 3, 48), ((0, 0, 48), "W909", 2, 24)]
+)
+def test_a_constant_with_all_bytes_of_another_one_is_where_nobody_reads_as_many(tmp_path, offsets, code, layer, free):
+    path = sliced(tmp_path, *offsets)
+    (found,) = [each for each in irrun.validate(path).diagnostics if each.severity != "info"]
+    assert (found.code, found.layer.id) == (code, layer)
+    assert f"no Const reads as many from byte {free} on" in found.message
+    assert found.help.startswith(f'is offset="{free}" meant?')
+    (tmp_path / "whole").mkdir()
+    assert mended(path, path.read_bytes(), unsafe=True).content == sliced(tmp_path / "whole", 0, 24, 48).read_bytes()
+
+
+def test_equal_constants_that_share_their_bytes_are_nothing_to_say(tmp_path):
+    path = sliced(tmp_path, 0, 24, 48)
+    assert told(path) == []
+    path.write_text(path.read_text().replace('offset="48"', 'offset="24"'))
+    path.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes()[:48])
+    assert [code for code, _ in told(path)] == ["W931"]
+
+
+def test_bytes_of_a_layer_that_is_no_const_are_not_missed(tmp_path):
+    path = sliced(tmp_path, 0, 24, 24)
+    path.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes()[:48])
+    path.write_text(path.read_text().replace('type="Const"', 'type="const"', 1))
+    assert [code for code, _ in told(path)] == ["E217"]

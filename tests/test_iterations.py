@@ -41,6 +41,23 @@ def said(text):
     return [(d.code, lines[d.line - 1][d.column - 1 :].split()[0].rstrip("/>"), d.message) for d in found]
 
 
+def test_a_back_edge_the_other_way_round():
+    ((code, place, message),) = said(changed(('from-layer="3" to-layer="1"', 'from-layer="1" to-layer="3"')))
+    assert (code, place) == ("E215", 'from-layer="1"')
+    assert message.endswith("it is the other way round")
+
+
+def test_a_result_that_an_entry_names_and_that_is_not_there_is_told_once():
+    """Nor that the body has none, or that a layer of it reaches none."""
+    text = bases.branch().text
+    start = text.index("<then_body>")
+    layer = re.search(r'<layer id="(\d+)"[^>]* type="Result".*?</layer>', text[start:], re.DOTALL)
+    text = text[:start] + text[start:].replace(layer.group(), "", 1)
+    edge = re.search(rf'<edge [^>]*to-layer="{layer.group(1)}"[^>]*/>', text[start:])
+    text = text[:start] + text[start:].replace(edge.group(), "", 1)
+    assert [each.code for each in irrun.validate(text.encode(), bases.branch().weights).diagnostics] == ["E213"]
+
+
 SHORTER = "output 0 is declared as [3, 2], as 3 slices give it"
 
 
@@ -97,7 +114,7 @@ def test_slices_are_to_blame_where_a_back_edge_hands_on_the_whole_that_the_param
     number = text.index("<body>")
     text = text[:number] + text[number:].replace('shape="1,2"', 'shape="3,2"', 1)
     found = [(code, place) for code, place, _ in said(text) if code != "W931"]
-    assert found == [("W940", 'part_size="1"'), ("W943", 'to-layer="0"')]
+    assert found == [("W940", 'part_size="1"')]
 
 
 @pytest.mark.parametrize(
@@ -331,6 +348,42 @@ ONE_CAUSE = [
         "state",
         'variable_id="last" variable_type="f32" variable_shape="2,3"',
         'variable_id="last" variable_type="f32" variable_shape="2,0"',
+        "E310",
+        '<port id="0" precision="FP32"',
+    ),
+    (
+        "branch",
+        'shape="2,3" element_type="f32"',
+        'shape="2,3" element_type="i64"',
+        "E310",
+        '<port id="0" precision="FP32"',
+    ),
+    (
+        "iterator",
+        '<input external_port_id="1" internal_layer_id="1"/>',
+        '<input external_port_id="1" internal_layer_id="1" axis="0"/>',
+        "E401",
+        'axis="0"',
+    ),
+    (
+        "iterator",
+        '<edge from-layer="3" to-layer="1"/>',
+        '<edge from-layer="1" to-layer="3"/>',
+        "E215",
+        'from-layer="1"',
+    ),
+    ("iterator", '<layer id="3" name="', '<layer id="33" name="', "E205", 'to-layer="3"'),
+    (
+        "loop",
+        '<edge from-layer="7" from-port="2" to-layer="10" to-port="0"/>',
+        '<edge from-layer="2" from-port="0" to-layer="10" to-port="0"/>',
+        "W904",
+        "<layer",
+    ),
+    (
+        "state",
+        'variable_id="last" variable_type="f32" variable_shape="2,3"',
+        'variable_id="last" variable_type="f32" variable_shape=""',
         "E310",
         '<port id="0" precision="FP32"',
     ),

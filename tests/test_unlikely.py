@@ -67,6 +67,11 @@ def resampled(mode, **attrs):
     return made("Interpolate", "opset11", inputs, [("f32", (1, 1, 2, 2))], mode=mode, **more, **attrs)
 
 
+def quantized(low, high):
+    limits = [F32(low), F32(high), F32(3), F32(-3)]
+    return made("FakeQuantize", "opset1", [("f32", (2, 2)), *limits], [("f32", (2, 2))], levels="16")
+
+
 ALL = "no box is removed"
 PILLOW = "irrun resamples with it, but Pillow, PyTorch and OpenVINO's CPU plugin with -0.5 whatever it is"
 TOLD = [
@@ -107,6 +112,8 @@ TOLD = [
     (suppression(50, version="opset13"), "W954", f"`iou_threshold` is 50, outside [0, 1]: {ALL}"),
     (resampled("bicubic_pillow"), "W954", f"`cube_coeff` is -0.75 for `bicubic_pillow`: {PILLOW}"),
     (resampled("bicubic_pillow", cube_coeff="-1"), "W954", f"`cube_coeff` is -1 for `bicubic_pillow`: {PILLOW}"),
+    (quantized(2, -1), "W954", "`input_low` is 2, above `input_high`, which is -1: what lies between falls where it"),
+    (quantized([0, 2], 1), "W954", "`input_low` is 2, above `input_high`, which is 1: "),
     (search([1, 3, 2, 4]), "W947", "`sorted[2]` is 2.0, below `sorted[1]`, which is 3.0: a search may miss it"),
 ]
 NOT_TOLD = [
@@ -127,6 +134,7 @@ NOT_TOLD = [
     resampled("bicubic_pillow", cube_coeff="-0.5"),
     resampled("bilinear_pillow"),
     resampled("cubic", cube_coeff="-0.75"),
+    quantized([0, 1], 1),
     search([1, 3, 3, 4]),
     search([]),
 ]

@@ -44,13 +44,13 @@ def test_bytes_that_no_const_reads_are_one_warning(place, says, tmp_path):
     assert told(sums(tmp_path, **place)) == [("W915", f"no Const reads {says} of the .bin")]
 
 
-def test_a_const_with_the_offset_of_another_one_leaves_its_bytes_unread(tmp_path):
+def test_a_const_with_the_offset_of_another_one_is_told_where_its_bytes_are(tmp_path):
     path = sums(tmp_path, (16, 16, 8))
     offset = re.findall(r'offset="(\d+)" size="2048"', path.read_text())[1]
     path.write_text(path.read_text().replace(f'offset="{offset}"', 'offset="0"'))
     ((code, message),) = told(path)
-    assert code == "W915"
-    assert f"bytes {offset} to {int(offset) + 2048}" in message
+    assert code == "W909"
+    assert f"no Const reads as many from byte {offset} on" in message
 
 
 def test_of_a_model_with_errors_nothing_is_said_of_the_whole(tmp_path):

@@ -176,6 +176,13 @@ def test_faults_of_a_const(tmp_path, changes, code, attribute):
     assert (found.code, found.line, found.column) == (code, 3, column)
 
 
+@pytest.mark.parametrize("type", ["i64", "u8", "bf16", "nf4"])
+def test_openvino_takes_capitals_of_some_element_types(type, tmp_path):
+    path = const(tmp_path, bytes(64), element_type=type.upper(), shape="2", size="16")
+    assert not [each for each in read(path)[1] if each.code == "E508"]
+    assert "W908" in [each.code for each in validate(path).diagnostics]
+
+
 def test_the_byte_that_openvino_writes_for_no_elements_is_no_excess(tmp_path):
     assert read(const(tmp_path, bytes(1), shape="0, 2", size="1"))[1] == []
 

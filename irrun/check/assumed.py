@@ -89,8 +89,9 @@ def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
 
 
 def _with_reason(cause: Diagnostic, taken: Diagnostic) -> Diagnostic:
-    """The error of an output that is not as declared, with the attributes that are missing for it."""
-    return replace(cause, help=taken.help, notes=(Note(taken.message, taken.span), *cause.notes))
+    """The error of an output that is not as declared, told where the attributes are missing for it."""
+    message, notes = f"{cause.message}: {taken.message}", (*taken.notes, *cause.notes)
+    return replace(cause, message=message, span=taken.span, help=taken.help, notes=notes)
 
 
 def missing(node: InferredLayer) -> list[Attr]:

@@ -50,7 +50,7 @@ _MADE_OF = {
     SHAPE: ("write sizes separated by commas: `224`, `?` for any, `1..8` for a range",),
 }
 
-_CASE = "OpenVINO ignores the case of it, except in a Const; other readers of the file do not"
+_CASE = "OpenVINO ignores the case of it, of a Const not always; other readers of the file do not"
 
 
 class Attributes(NamedTuple):
@@ -105,9 +105,21 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         problems += lacked if foreign is None else (with_note(found, foreign) for found in lacked)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
-    problems += ignored + unread + [_left(op, layer, name) for name in left] + insisted
+    taken = next((number for number, each in enumerate(problems) if each.code == "W950"), None)
+    if taken is not None:  # the layer may be of another type
+        strangers = [found for found, close in zip(unread, unknown.values(), strict=True) if not close]
+        problems[taken] = reduce(with_note, strangers, problems[taken])
+        problems += [found for found in unread if found not in strangers]
+    else:
+        problems += unread
+    problems += ignored + [_left(op, layer, name) for name in left] + insisted
     if demanded and foreign is None:
-        problems.append(_insisted(op, layer, list(demanded.values())))
+        lacking = _insisted(op, layer, list(demanded.values()))
+        taken = next((number for number, each in enumerate(problems) if each.code == "W950"), None)
+        if taken is None:
+            problems.append(lacking)
+        else:
+            problems[taken] = with_note(problems[taken], lacking)
     if foreign is not None and not missing:
         problems.append(foreign)
     if not readable:

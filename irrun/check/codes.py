@@ -448,8 +448,8 @@ CODES: dict[str, Code] = {
     "E508": Code(
         "unknown element type of a Const",
         "Element types of constants are written in lower case: f32, f16, bf16, i64, u8, boolean, string and so "
-        "on; OpenVINO rejects `F32` and `FP32` here. `dynamic` is no type that data can have, though OpenVINO "
-        "loads it.",
+        "on; OpenVINO rejects `F32` and `FP32` here, and takes capitals only of some others. `dynamic` is no type that "
+        "data can have, though OpenVINO loads it.",
         ('<data element_type="FP32" .../>', '<data element_type="f32" .../>'),
     ),
     "E509": Code(

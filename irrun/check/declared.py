@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
+from functools import cache
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer, outputs_alone
-from irrun.check.origins import as_declared, as_told, contradicts
+from irrun.check.origins import as_declared, as_meant, as_told, contradicts
 from irrun.check.rewiring import Contradiction, said_of_inputs
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Layer, Port, Value
@@ -32,6 +33,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
     counted: dict[Value, Layer] = {}  # whose numbers are made of the sizes of such, with that layer
     silent: list[_Unsized] = []
+    says_sizes = cache(lambda: any(v.port.dims for node in inference.nodes.values() for v in node.layer.outputs))
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
     half: list[Contradiction] = []
@@ -60,7 +62,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                     found_half = [*_half_known(node, port, source, known, f"input {index}")]
                     half += [Contradiction(layer, index, source, found_half)] if found_half else []
             elif port.precision and declared.dims and known.shape and not port.dims:
-                silent.append(_Unsized(node, port, known, f"input {index}", index, source))
+                silent.append(_Unsized(node, port, known, index, source))
             if said:
                 odd.append(Contradiction(layer, index, source, said))
                 wanted[index] = port
@@ -89,30 +91,19 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 elif sized:
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
-            elif _is_sized(node, tensor, inference):
-                unsized = _Unsized(node, port, tensor, f"output {value.index}")
-                asked = sized and (others or wanted) and not port.element.children
-                origin = _origin(node, value, inference, others, counted, wanted) if asked else None
-                if origin is None:
-                    silent.append(unsized)
-                else:
-                    others[value] = origin
-                    yield _following(unsized.diagnostic(), origin)
+            elif sized and not port.element.children and _is_sized(node, tensor, inference) and says_sizes():
+                found = _without_sizes(node, port, tensor, f"output {value.index}")
+                yield _said_of(node, value, found, inference, others, counted, wanted)
         if others:
             counted.update(_counted(node, others, counted))
         if other:
             yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
-    if silent and sizes and any(value.port.dims for node in inference.nodes.values() for value in node.layer.outputs):
-        # in a file whose ports say sizes, one without is one of a scalar
-        for unsized in silent:
-            if unsized.port.element.children or unsized.node.layer.graph in mistaken:
-                continue
-            found = unsized.diagnostic()
-            contradiction = unsized.contradiction(found)
-            if contradiction is None:
-                yield found
-            else:
-                half.append(contradiction)
+    if silent and sizes and says_sizes():  # where one without is one of a scalar
+        half += [
+            each.contradiction()
+            for each in silent
+            if not (each.port.element.children or each.node.layer.graph in mistaken)
+        ]
     if half:
         alone, mirrored = _told_apart(odd, half)
         odd += mirrored
@@ -138,23 +129,23 @@ def _told_apart(
 
 
 class _Unsized(NamedTuple):
-    """A port that declares no sizes, as one of a scalar does, and what is there; of an input, its number and value."""
+    """An input that declares no sizes, as one of a scalar does, and what is there."""
 
     node: InferredLayer
     port: Port
     tensor: Tensor
-    where: str
-    number: int = 0
-    source: Value | None = None
+    number: int
+    source: Value
 
-    def diagnostic(self) -> Diagnostic:
-        shape = shape_text(self.tensor.shape)
-        message = f"{self.where} is declared without dimensions, as a scalar is, but is {shape}"
-        return Diagnostic("W931", message, self.port.element.span, self.node.layer.label, _HELP)
+    def contradiction(self) -> Contradiction:
+        """What may be exchanged with another input."""
+        said = _without_sizes(self.node, self.port, self.tensor, f"input {self.number}")
+        return Contradiction(self.node.layer, self.number, self.source, [said])
 
-    def contradiction(self, said: Diagnostic) -> Contradiction | None:
-        """What may be exchanged with another input; None for an output."""
-        return None if self.source is None else Contradiction(self.node.layer, self.number, self.source, [said])
+
+def _without_sizes(node: InferredLayer, port: Port, tensor: Tensor, where: str) -> Diagnostic:
+    message = f"{where} is declared without dimensions, as a scalar is, but is {shape_text(tensor.shape)}"
+    return Diagnostic("W931", message, port.element.span, node.layer.label, _HELP)
 
 
 def _is_sized(node: InferredLayer, tensor: Tensor, inference: Inference) -> bool:
@@ -241,17 +232,28 @@ def _origin(
     """Where it begins that an output is not as declared: a layer before, or this one where it reads, if it would be so
     for inputs that are, and for any numbers in those that are `counted`; None if it begins at the output."""
     layer = node.layer
+    inside = (
+        entry.internal for body in layer.bodies.values() for entry in body.outputs if entry.external == value.index
+    )
+    results = (end.inputs[0] for end in inside if end.inputs)
+    origin = next((others[result] for result in results if result is not None and result in others), None)
+    if origin is not None:
+        return origin
     changed = [source for source in layer.inputs if source is not None and source in others]
     numbers = [source for source in layer.inputs if source is not None and source in counted]
     if not (changed or numbers or wanted):
         return None
     inputs: list[Tensor | None] = []
     for index, source in enumerate(layer.inputs):
-        port = wanted.get(index, source.port if source in others else None) if source is not None else None
-        known = None if source is None else inference.tensor(source)
-        if known is not None and source in counted:
+        if source is None:
+            inputs.append(None)
+            continue
+        known = inference.tensor(source)
+        if source in counted:
             known = Tensor(known.type, known.shape)
-        inputs.append(known if port is None or known is None else as_declared(known, port))
+        if index in wanted:
+            known = as_declared(known, wanted[index])
+        inputs.append(as_meant(known, source.port) if source in others and index not in wanted else known)
     try:
         outputs: Sequence[Tensor] | None
         if layer.bodies:

@@ -12,7 +12,7 @@ from irrun.ir.graph import Layer, outside
 from irrun.ir.weights import Weights
 from irrun.ir.xml import attribute_span
 
-_OF_INPUTS = ("W947", "W948", "W949", "W951", "W952", "W954")
+OF_INPUTS = ("W947", "W948", "W949", "W951", "W952", "W954")
 """What is said of layers for the types, shapes and numbers of what they read."""
 
 DOUBTS = ("W905", "W909")
@@ -73,7 +73,7 @@ def of_sound_inputs(
 ) -> Iterator[Diagnostic]:
     """The diagnostics but for those of inputs that depend on doubtful `constants`, of which the doubt is told."""
     labels = {layer.label for layer in followers(layers, constants)}
-    return (each for each in found if each.code not in _OF_INPUTS or each.layer not in labels)
+    return (each for each in found if each.code not in OF_INPUTS or each.layer not in labels)
 
 
 def refuted(problems: Iterable[Diagnostic], mistaken: Mapping[Layer, Diagnostic], weights: Weights) -> list[Diagnostic]:
@@ -111,7 +111,7 @@ def _at_other(doubt: Diagnostic, at: Layer, other: Layer) -> Diagnostic:
 def _contradiction(constant: Layer) -> Diagnostic:
     """What is said of a constant that is as large as its port declares, or is not doubted for its size otherwise."""
     port, data = constant.outputs[0].port, constant.data or constant.element
-    type = constant.attributes["element_type"]
+    type = constant.attributes["element_type"].lower()
     if port.precision not in (None, type):
         message, name = f"the element type is {type}, but the port declares {port.precision}", "element_type"
     else:
@@ -126,4 +126,5 @@ def _as_error(doubt: Diagnostic, found: Diagnostic) -> Diagnostic:
     notes = (*doubt.notes, Note(f"layer {found.layer}: {found.message}", found.span), *found.notes)
     message = f"{doubt.message}, and what reads it cannot be computed"
     help = "OpenVINO goes by the shape, the type and the offset: one of them is wrong"
+    help = doubt.help or help if doubt.code == "W909" else help
     return replace(doubt, code="E511", message=message, help=help, notes=notes)

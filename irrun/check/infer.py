@@ -211,7 +211,9 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     try:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
-        if violation.label == "E302" and None in layer.inputs:  # a port that no edge leads to, which is reported
+        if None in layer.inputs and (
+            violation.label == "E302" or _can_do_without(op, layer, inputs, attrs)
+        ):  # a port that no edge leads to, which is reported
             inference.report_all(others)
             return None
         found = violated(violation, op, layer, inputs, suspect)
@@ -221,7 +223,14 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             found = _with_taken(found, taken)
         found, *infos = with_warnings([found, *others])
         inference.report_all(infos)
-        return _refused(found, violation, op, layer, inputs, attrs, inference)
+        if bodies and found.code not in inference.ignore:
+            found = _with_inside(found, violation, said, inference)
+        refused = _refused(found, violation, op, layer, inputs, attrs, inference)
+        if bodies and layer.graph.owner is None:
+            inside = [each for each in inference.diagnostics[said:] if each.severity == "error" and each is not found]
+            for value, betrayed in inference.betrayed.items() if inside else ():
+                betrayed += inside if value.layer.graph is layer.graph and found in betrayed else []
+        return refused
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         hand_on(error)
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
@@ -257,6 +266,28 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 
 
+def _with_inside(found: Diagnostic, violation: Violation, said: int, inference: Inference) -> Diagnostic:
+    """A violation of what a body gets, with the errors in the body as notes: they follow from it."""
+    if violation.place is None or not isinstance(violation.place[0], BodyInput):
+        return found
+    since = inference.diagnostics[said:]
+    inside = [each for each in since if each.severity == "error"]
+    inference.diagnostics[said:] = [each for each in since if each not in inside]
+    notes = [Note(f"with that, layer {each.layer} fails: {each.message}", each.span) for each in inside[:MAX_NOTED]]
+    return replace(found, notes=(*found.notes, *notes))
+
+
+def _can_do_without(op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any]) -> bool:
+    """Whether a layer would break no rule without its last inputs, to which no edge leads."""
+    count = len(layer.inputs)
+    while count and layer.inputs[count - 1] is None:
+        count -= 1
+    try:
+        return count < len(layer.inputs) and not layer.bodies and bool(op.infer(inputs[:count], attrs).outputs)
+    except Violation:
+        return False
+
+
 def _op_of(layer: Layer, inference: Inference) -> Op | None:
     """The op that a layer is, looked up once for each type and version; that there is none is reported."""
     op = inference.ops.get((layer.type, layer.version))
@@ -280,7 +311,9 @@ def _refused(
 ) -> InferredLayer | None:
     """What is known of a layer whose rule has refused it, which is reported: nothing, unless that may be ignored."""
     if found.code not in inference.ignore:
-        source = doubtful_source(layer, inference.weights)
+        ends = [result for body in layer.bodies.values() for result in body.graph.results]
+        doubtful = (doubtful_source(each, inference.weights) for each in (layer, *ends))
+        source = next(filter(None, doubtful), None)
         cause = None if source is not None else cause_of(op, layer, attrs, inference)
         if source is None and cause is not None and cause.layer.type == "Const":
             source = None if as_told(cause.port, inference.tensor(cause)) else cause.layer
@@ -312,7 +345,11 @@ def _count_outputs(
         message = f"{op.name} declares {len(layer.outputs)} outputs, expected {len(inferred.outputs)}"
         help = f"delete the last ports, or is another type meant? see {source_page(op)}"
         span = layer.outputs[-1].port.element.span
-        inference.report_all(with_warnings([Diagnostic("E302", message, span, layer.label, help), *problems]))
+        found = Diagnostic("E302", message, span, layer.label, help)
+        source = doubtful_source(layer, inference.weights)
+        if source is not None:
+            inference.refuted.setdefault(source, found)
+        inference.report_all(problems if source is not None else with_warnings([found, *problems]))
     elif len(inferred.outputs) > len(layer.outputs) > 0 and not layer.bodies:
         inference.report(_lacking_outputs(op, layer, len(inferred.outputs)))
 
@@ -414,8 +451,7 @@ def _end_at_fault(violation: Violation, layer: Layer, inference: Inference) -> V
         if value is None:
             continue
         known = _declared(end, inference) if end.type == "Parameter" else inference.tensor(value)
-        ports = [value.port] if end.type == "Parameter" else [value.port, end.input_ports[0]]
-        if not all(fits(port, known) for port in ports):
+        if not as_told(value.port, known) or (end.type == "Result" and not fits(end.input_ports[0], known)):
             return value
     return None
 

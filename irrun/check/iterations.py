@@ -8,6 +8,7 @@ from dataclasses import replace
 from functools import reduce
 
 from irrun.check.attributes import with_note
+from irrun.check.doubts import doubtful_source
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
 from irrun.check.origins import contradicts, misarrived, misdeclared
 from irrun.diagnostics import Diagnostic, LayerName, Note
@@ -55,17 +56,35 @@ def told_at_entries(
         if each.code == "W944" or (each.code == "W930" and each.message.startswith(_ENTRIES)):
             unread.setdefault((each.layer, each.line), []).append(each)
     told: dict[int, Diagnostic | None] = {}
+    for each in read:
+        sliced = next((other for other in found if each.code == "W943" and _is_of_slices(other, each)), None)
+        if sliced is not None:
+            told[id(each)] = None
+            told[id(sliced)] = with_note(sliced, each)
+    for each in found:
+        if each.code == "W941" and (each.layer, each.line) in unread:
+            first = unread[each.layer, each.line][0]
+            told[id(each)] = None
+            told[id(first)] = with_note(first, each)
     for error in (*found, *read):
-        for each in unread.pop((error.layer, error.line), ()) if error.severity == "error" else ():
+        entry = error.severity == "error" or (error.code in ("W940", "W944") and error in found)
+        for each in unread.pop((error.layer, error.line), ()) if entry else ():
             told[id(each)] = None
             told[id(error)] = with_note(told.get(id(error)) or error, each)
     for first, *others in unread.values():
+        first = told.get(id(first)) or first
         if first.code == "W930":
             told |= {id(each): None for each in others}
             told[id(first)] = reduce(with_note, others, first)
     kept = ([told.get(id(each), each) for each in given] for given in (read, found))
     read, found = ([each for each in given if each is not None] for given in kept)
     return read, found
+
+
+def _is_of_slices(found: Diagnostic, unused: Diagnostic) -> bool:
+    """Whether it is about the entry whose slices leave a back edge without effect."""
+    entry = unused.notes[0].span if unused.notes else None
+    return found.layer == unused.layer and entry is not None and found.line == entry.line
 
 
 def _mistaken(
@@ -94,7 +113,7 @@ def _mistaken(
             help = f"layer {other} declares the one and gets the other: are the entries of both exchanged?"
             done.add(other)
             if layer not in done:
-                yield replace(_at_parameter(layer, message, None), help=help)
+                yield from _of_source(replace(_at_parameter(layer, message, None), help=help), layer, inference)
             continue
         slices = None if failure or not sizes else _blamed_slices(layer, declared, inference)
         if slices is not None:
@@ -113,7 +132,8 @@ def _of_source(found: Diagnostic, parameter: Layer, inference: Inference) -> Ite
     it is told, an error is noted there, and a warning says no more."""
     owner = parameter.graph.owner
     if owner is None or owner.graph.owner is not None:
-        yield found
+        if owner is None or found.severity == "error" or owner.graph not in inference.mistaken:  # of which it is told
+            yield found
         return
     wrong = [*misdeclared(owner, inference), *misarrived(owner, inference)]
     source = outside(parameter)
@@ -357,6 +377,9 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
     condition = next((entry for entry in body.outputs if entry.purpose), None)
     if condition is not None and any(found.type == "Parameter" for found in leading_to([condition.internal])):
         return  # the last iteration is the one that was looked for
+    alive = leading_to(body.graph.sinks)
+    if any((found.inputs and found not in alive) or misarrived(found, inference) for found in body.graph.layers):
+        return  # of which it is told
     lost = [entry for entry in _last(body) if _renewed(leading_to([entry.internal]), carried, inference)]
     if not lost:
         return
@@ -378,6 +401,8 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     Of a Loop it is told as well where the Parameter declares that it cannot have that shape.
     """
     layer, body = node.layer, node.layer.bodies["body"]
+    if _errors(body.graph.layers, inference) or doubtful_source(layer, inference.weights) in inference.refuted:
+        return  # of which it is told
     starts = {
         entry.internal: inference.tensor(layer.inputs[entry.external])
         for entry in body.inputs
@@ -411,7 +436,14 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
             if not incompatible(declared, then.shape):
                 continue
             code, help = "W940", f"the Parameter declares {shape_text(declared)}: is the edge meant for another one?"
+        if code == "W940" and edge.parameter in inference.mistaken.get(body.graph, {}):  # which is reported
+            continue
+        inside = next((value for each in body.graph.layers for value in misdeclared(each, inference)), None)
+        if code == "W940" and inside is not None:  # which is reported
+            continue
         found = Diagnostic(code, message, edge.element.span, layer.label, help)
+        if inside is not None:
+            inference.betrayed.setdefault(inside, []).append(found)
         yield from _of_source(found, edge.parameter, inference)
 
 

@@ -3,7 +3,7 @@ updates go to, and numbers that the type does not allow for; and those that are 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -21,15 +21,21 @@ MAX_PLACES = 1 << 16
 def check_order(inference: Inference) -> Iterator[Diagnostic]:
     """Warnings of constants for which results depend on what the specification does not give."""
     for node in inference.nodes.values():
-        if node.doubts:
-            for doubt in node.doubts if node.layer not in inference.blamed else ():  # whose slices are said to be wrong
-                yield _doubted(doubt, node)
-        elif node.op.traits and (trait := node.op.trait(Overwriting)) is not None:
-            yield from _repeated(node, trait, inference)
-        elif node.op.traits and (doubting := node.op.trait(Doubting)) is not None:
-            tensors = dict(zip(node.op.port_names, map(inference.tensor, node.layer.inputs), strict=False))
-            for doubt in doubting.doubts(tensors, node.attrs):
-                yield _doubted(doubt, node)
+        if node.doubts or node.op.traits:
+            trait = None if node.doubts else node.op.trait(Overwriting)
+            if trait is not None:
+                yield from _repeated(node, trait, inference)
+            elif node.layer not in inference.blamed or not node.doubts:  # whose slices are said to be wrong
+                for doubt in doubts_of(node, [*map(inference.tensor, node.layer.inputs)], node.doubts):
+                    yield _doubted(doubt, node)
+
+
+def doubts_of(node: InferredLayer, inputs: Sequence[Tensor], doubts: Sequence[Doubt]) -> Iterable[Doubt]:
+    """The `doubts` of a rule about these inputs, or those that the op has."""
+    doubting = None if doubts or not node.op.traits else node.op.trait(Doubting)
+    return (
+        doubts if doubting is None else doubting.doubts(dict(zip(node.op.port_names, inputs, strict=False)), node.attrs)
+    )
 
 
 def _doubted(doubt: Doubt, node: InferredLayer) -> Diagnostic:

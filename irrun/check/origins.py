@@ -59,6 +59,12 @@ def fits(port: Port, tensor: Tensor) -> bool:
     return typed and not (port.dims and contradicts(port.dims, tensor))
 
 
+def as_meant(known: Tensor, port: Port) -> Tensor:
+    """What is known of an output where it is as its port declares, which in a file whose ports say sizes is a scalar
+    without any."""
+    return Tensor(known.type, ()) if _is_scalar(port, known) else as_declared(known, port)
+
+
 def as_told(port: Port, tensor: Tensor) -> bool:
     """Whether a tensor may be as a port declares that, in a file whose ports say sizes, has none only for a scalar."""
     return fits(port, tensor) and not _is_scalar(port, tensor)
@@ -107,39 +113,49 @@ def _far_wrong(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference
     of layers between them declare sizes that may be any."""
     if len(inference.diagnostics) >= _MAX_FAILED:
         return None
-    supposed: dict[Value, Tensor] = {}
-    between, waiting = {layer}, deque([layer])
-    while waiting and len(between) < _MAX_BETWEEN:
-        for value in waiting.popleft().inputs:
-            if value is None or value in supposed or value.layer not in inference.nodes:
-                continue
-            known = inference.tensor(value)
-            if not as_told(value.port, known):
-                scalar = _is_scalar(value.port, known)
-                supposed[value] = Tensor(known.type, ()) if scalar else as_declared(known, value.port)
-            elif value.layer not in between and not value.layer.bodies:
-                between.add(value.layer)
-                waiting.append(value.layer)
-    if not supposed:
-        return None
-    nearest = next(iter(supposed))
-
-    def read(reader: Layer) -> list[Tensor]:
-        return [inference.tensor(value) if value is None else tensor(value) for value in reader.inputs]
-
-    def tensor(value: Value) -> Tensor:
-        if value not in supposed and value.layer in between:
-            node = inference.nodes[value.layer]
-            outputs = node.op.infer(read(value.layer), node.attrs).outputs
-            supposed.update(zip(value.layer.outputs, outputs, strict=False))
-        return supposed.get(value) or inference.tensor(value)
-
+    supposed = Supposed(layer, inference)
     try:
-        op.infer(read(layer), attrs)
+        if supposed.nearest is not None:
+            op.infer(supposed.inputs(), attrs)
     except Exception as error:  # a rule is broken, or fails itself
         hand_on(error)
         return None
-    return nearest
+    return supposed.nearest
+
+
+class Supposed:
+    """What a layer would read if all that is not as its ports declare were so, which lies up to a few layers before it.
+
+    `nearest` is what of that comes first, None where there is none.
+    """
+
+    def __init__(self, layer: Layer, inference: Inference) -> None:
+        self._layer, self._inference = layer, inference
+        self._tensors: dict[Value, Tensor] = {}
+        self._between, waiting = {layer}, deque([layer])
+        while waiting and len(self._between) < _MAX_BETWEEN:
+            for value in waiting.popleft().inputs:
+                if value is None or value in self._tensors or value.layer not in inference.nodes:
+                    continue
+                known = inference.tensor(value)
+                if not as_told(value.port, known):
+                    self._tensors[value] = as_meant(known, value.port)
+                elif value.layer not in self._between and not value.layer.bodies:
+                    self._between.add(value.layer)
+                    waiting.append(value.layer)
+        self.nearest = next(iter(self._tensors), None)
+
+    def inputs(self, layer: Layer | None = None) -> list[Tensor]:
+        """What the layer, or one between, would read. Raises what the rules of the layers between raise."""
+        layer = layer or self._layer
+        return [self._inference.tensor(value) if value is None else self._tensor(value) for value in layer.inputs]
+
+    def _tensor(self, value: Value) -> Tensor:
+        if value not in self._tensors and value.layer in self._between:
+            node = self._inference.nodes[value.layer]
+            outputs = node.op.infer(self.inputs(value.layer), node.attrs).outputs
+            self._tensors.update(zip(value.layer.outputs, outputs, strict=False))
+        return self._tensors.get(value) or self._inference.tensor(value)
 
 
 def _explain(outputs: Sequence[Tensor] | None, value: Value | None) -> bool:
@@ -239,12 +255,19 @@ def told_at_causes(
         spans = {port.element.span for port in ports}
         return [declared[number] for number in sorted(chain.from_iterable(places.get(span, ()) for span in spans))]
 
+    def said_at_origin(port: Port) -> list[Diagnostic]:
+        """What is said of the ports of the layer from which it follows that this one is not as declared."""
+        follows = next((each for each in declared if each.code == "I903" and each.span == port.element.span), None)
+        origin = next((layer for layer in inference.nodes if follows and layer.span == follows.notes[0].span), None)
+        return [] if origin is None else said_at([value.port for value in origin.outputs])
+
     for value, betrayed in inference.betrayed.items():
         errors = [found[number] for number in sorted({order[id(each)] for each in betrayed if id(each) in order})]
         said = said_at([value.port])
         told_there = bool(said) and said[0].span in inference.rewired
         if not said and not as_told(value.port, inference.tensor(value)):
             said = said_at(value.layer.input_ports)  # from which it follows
+            said = said or (said_at_origin(value.port) if errors else [])
         if not said and errors and value.layer in inference.blamed:
             said = [each for each in found if each.layer == value.layer.label and each.code in _OF_ENTRIES][:1]
         if not said and errors:

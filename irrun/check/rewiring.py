@@ -136,7 +136,7 @@ def _only_lost_reader(layer: Layer) -> Layer | None:
         reader
         for reader in layer.graph.layers
         for port, source in zip(reader.input_ports, reader.inputs, strict=True)
-        if source is not None and port.dims and not port.declares_as(source.port)
+        if source is not None and (port.dims or port.precision) and not port.declares_as(source.port)
         if any(port.declares_as(output) for output in unread)
     ]
     return readers[0] if len(readers) == 1 else None

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import field, replace
 from itertools import chain
 from pathlib import Path
@@ -12,6 +12,7 @@ from irrun.check.assumed import against_ports, told_with_layers
 from irrun.check.declared import compare_declared
 from irrun.check.doubts import of_sound_inputs, refuted
 from irrun.check.finite import MAX_SEARCHED, search_weights
+from irrun.check.following import told_at_ports, told_once, told_together
 from irrun.check.ignoring import ignorable
 from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
@@ -20,14 +21,17 @@ from irrun.check.origins import told_at_causes
 from irrun.check.rewiring import told_at_readers, told_of_exchanged
 from irrun.check.unread_weights import check_whole
 from irrun.check.variables import check_variables
-from irrun.diagnostics import LONGEST_NAME, Diagnostic, clipped, limited
-from irrun.ir.graph import Layer, Model
+from irrun.diagnostics import LONGEST_NAME, Diagnostic, Span, clipped, limited
+from irrun.ir.graph import Layer, Model, leading_to
 from irrun.ir.reader import check_form, read
 from irrun.ir.sources import Source, opened
 from irrun.records import dataclass
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
 from irrun.spec.op import Tensor
+
+_FEW = 64
+"""Layers that nobody reads of which it is asked what they read."""
 
 _DIGITS = 10
 """Of a position, at most: Python refuses to convert texts that are much longer."""
@@ -146,6 +150,9 @@ def _with_inferred(
 ) -> list[Diagnostic]:
     """All that is wrong with a model of which the reader has found these `problems`; of sizes that ports declare only
     with `sizes`: where shapes were given they need not be right."""
+    variables = [*check_variables(inference)]
+    if any(each.code in ("E206", "E209") for each in problems):  # which may be why a variable is not read
+        variables = [each for each in variables if each.code != "E219" or not each.notes]
     problems = refuted(problems, inference.refuted, model.weights)
     bodies: list[Diagnostic] = []
     if len(inference.visited) > 1:
@@ -158,7 +165,6 @@ def _with_inferred(
         for each in compare_declared(inference, sizes=sizes)
         if each.layer not in exchanged or each.code not in ("W931", "W932")
     ]
-    variables = [*check_variables(inference)]
     inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
     cycles = [each for each in problems if each.code == "E209"]
     problems = [each for each in problems if each.code != "E209"]
@@ -166,17 +172,19 @@ def _with_inferred(
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
     # what is no known op is no end, for that reason
     strange = {each.layer for each in inference.diagnostics if each.code.startswith(("E3", "E505"))}
-    unread = {note.span for each in variables for note in each.notes if each.code == "E219"}  # as is told there
-    problems = [
-        each for each in problems if each.code != "W904" or not (each.layer in dead | strange or each.span in unread)
-    ]
+    unread = {note.span for each in variables for note in each.notes if each.code == "E219"}
+    unused = {each.layer for each in problems if each.code == "W904"} if unread else set()
+    layers = [layer for layer in model.graph.walk() if layer.label in unused] if unused else []
+    told = dead | strange | {layer.label for layer in layers[:_FEW] if _reads(layer, unread)}
+    problems = [each for each in problems if each.code != "W904" or each.layer not in told]
     later: Iterable[Diagnostic] = chain(
         against_ports(inferred, inference) if sizes else inferred,
         check_order(inference),
         mixed_types(inference),
         search_weights(model, searched),
     )
-    later = told_with_layers([*later])
+    later = told_together(told_with_layers(told_at_ports(later, inference)), inference)
+    later = told_once(later, model.graph)
     if len(inference.visited) > 1:
         from irrun.check.iterations import told_at_entries
 
@@ -184,19 +192,31 @@ def _with_inferred(
     if model.weights.doubtful:
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
+    unconnected = {problem.layer for problem in problems if problem.code == "E208"}
     unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
     problems += limited(
         found
         for found in later
-        if not (found.code in ("W946", "E310") and found.layer in portless)
+        if not (found.code in ("W944", "W946", "E310") and found.layer in portless)
+        and not (found.code in ("W931", "W932") and found.layer in unconnected)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
-    explained = any(each.severity == "error" or each.code == "W904" for each in problems)
+    explained = any(
+        each.severity == "error"
+        or each.code == "W904"
+        or (each.code in ("W931", "W932") and each.layer is not None and each.layer.type == "Const")
+        for each in problems
+    )
     if not explained and not model.edited:  # the bytes of what was taken out stay until the model is written
         problems += check_whole(model, searched)
     if inference.contradicted:  # where it matters no more how these are spelt
         problems = [found for found in problems if found.code != "W908" or found.span not in inference.contradicted]
     return problems
+
+
+def _reads(layer: Layer, spans: Collection[Span | None]) -> bool:
+    """Whether a layer is, or is made of, one at these places."""
+    return any(each.span in spans for each in leading_to([layer]))
 
 
 def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:

@@ -6,8 +6,9 @@ import itertools
 from collections.abc import Iterator
 from functools import cache
 
+from irrun.check.doubts import doubtful_source
 from irrun.check.infer import Inference, InferredLayer
-from irrun.check.origins import cause_of
+from irrun.check.origins import as_told, cause_of, misdeclared
 from irrun.diagnostics import Diagnostic, Note
 from irrun.ir.graph import Graph, Layer, leading_to
 from irrun.ir.structure import lacks_layers
@@ -79,6 +80,9 @@ def _narrower(node: InferredLayer, name: str, inference: Inference) -> Iterator[
         return  # of others OpenVINO may know the rank
     if given is not None and all(itertools.starmap(_holds, zip(declared, given, strict=False))):
         return
+    constants = (layer for layer in leading_to([node.layer]) if layer.type == "Const")
+    if any(inference.weights.checked(layer) is None for layer in constants):  # which is reported
+        return
     message = f"`init_value` is {shape_text(given)}, but variable `{name}` is declared as {shape_text(declared)}"
     help = "write a `variable_shape` that leaves open what the initial value does; OpenVINO refuses the model"
     span = attribute_span(node.layer.data or node.layer.element, "variable_shape")
@@ -117,7 +121,21 @@ def _misfit(node: InferredLayer, reader: InferredLayer, name: str, inference: In
     help = "a variable keeps its type and its shape, of which `variable_shape` may leave sizes open"
     code = "E303" if "dynamic" not in (given.type, declared.type) and given.type != declared.type else "E304"
     found = Diagnostic(code, message, node.layer.input_ports[0].element.span, node.layer.label, help, notes)
+    doubtful = [doubtful_source(layer, inference.weights) for layer in (node.layer, reader.layer)]
+    source = next(filter(None, doubtful), None)
+    if source is not None:
+        inference.refuted.setdefault(source, found)
+        return
+    owner = node.layer.graph.owner
+    if owner is not None and any(
+        each.layer == owner.label and each.severity == "error" for each in inference.diagnostics
+    ):
+        return  # what its body gets is not what was meant, of which it is told
     cause = cause_of(node.op, node.layer, node.attrs, inference)
+    if owner is not None and (cause is None or cause.layer.type == "Parameter"):
+        cause = next(iter(misdeclared(owner, inference)), cause)
+    if cause is None and not as_told(reader.layer.outputs[0].port, declared):
+        cause = reader.layer.outputs[0]
     if cause is not None:
         inference.betrayed.setdefault(cause, []).append(found)
     yield found

@@ -128,18 +128,22 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
         return
     inner = {inside.id: inside for inside in reversed(body.graph.layers)}
     port_map = layer.element.find(MAP_OF[tag])
-    complete = port_map is not None
+    complete, lost = port_map is not None, False
     for listed in (port_map, layer.element.find("back_edges") if tag == "body" else None):
         if listed is not None and listed.attributes:
             report_attributes(listed, (), findings, layer.graph, layer)
     for child in port_map.children if port_map else ():
         if child.tag in PURPOSES:
             entry = _entry(child, layer, inner, findings)
+            lost |= entry is None and child.tag == "output"
             if entry:
                 (body.inputs if child.tag == "input" else body.outputs).append(entry)
         else:
             _report_foreign(child, MAP_OF[tag], "<input>s and <output>s", layer, inner, findings)
         complete = complete and child.tag in PURPOSES and entry is not None
+    if lost:
+        _withdraw_lost(body.graph, findings)
+        layer.broken = True
     fed = {entry.internal for entry in body.inputs}
     before = len(findings.diagnostics)
     _check_inputs(layer, body, findings)
@@ -164,6 +168,18 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> No
         _report_unfed(body, fed, findings)
     if complete:
         _check_purposes(layer, body, findings)
+
+
+def _withdraw_lost(graph: Graph, findings: Findings) -> None:
+    """Say no more that a body has no Result, or that a layer reaches none: an entry names one that is not there."""
+    if len(findings.diagnostics) <= _MAX_SEARCHED:
+        labels = {layer.label for layer in graph.layers}
+        for found in findings.diagnostics:
+            if (found.code == "E212" and found.span == graph.element.span) or (
+                found.code == "W904" and found.layer in labels
+            ):
+                findings.diagnostics.remove(found)
+                return
 
 
 def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Findings) -> PortMap | None:
@@ -209,7 +225,8 @@ def _inside(
     found = inner.get(id)
     if found is None and id in _named_by_edges(inner):  # which is reported
         layer.broken = True
-    elif found is None:
+    elif found is None and (layer, id) not in findings.nowhere:
+        findings.nowhere.add((layer, id))
         ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
         help = f"the body has no {type}, which `{name}` is to name"
         help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else help
@@ -323,6 +340,14 @@ def _back_edge(
         report_attributes(edge, EDGE_ATTRIBUTES, findings, layer.graph, layer)
     for child in edge.children:
         report_element(child, "<edge>", "it has attributes only", findings, layer.graph, layer)
+    ends = [edge.attributes[name].strip() for name in ("from-layer", "to-layer")]
+    first, last = (inner.get(int(end)) if end.isdecimal() and len(end) < _MAX_DIGITS else None for end in ends)
+    if first is not None and last is not None and (first.type, last.type) == ("Parameter", "Result"):
+        message = f"the back edge leads from layer {first} of the body to layer {last}: it is the other way round"
+        help = f'write from-layer="{last.id}" to-layer="{first.id}": it hands a Result on to a Parameter'
+        findings.add("E215", message, edge, "from-layer", layer=layer, help=help)
+        layer.broken = True
+        return None
     result = _inside(edge, "from-layer", "Result", "E215", layer, inner, findings)
     parameter = _inside(edge, "to-layer", "Parameter", "E215", layer, inner, findings)
     if result is None or parameter is None:

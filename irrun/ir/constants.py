@@ -70,7 +70,7 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
     for overlap in overlaps:
         most = max(overlap.pair, key=counts.__getitem__)
         sure = most.data is not None and counts[most] > min(counts[layer] for layer in overlap.pair)
-        at = most if sure else overlap.moved
+        at = most if sure and overlap.free is None else overlap.moved
         if at in weights.doubtful and weights.doubtful[at] is at and at not in found:  # of which enough is said
             continue
         found.setdefault(at, []).append(overlap)
@@ -89,6 +89,10 @@ def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findin
         message = f"bytes {start} to {end} are also those of {listed}{more}"
         which = "one of the two" if len(others) == 1 else "one of them, likely this one,"
         help = f"{which} has a wrong `offset` or shape; only equal constants share their bytes, whole"
+        free = shared[0].free
+        if free is not None:
+            message += f", and no Const reads as many from byte {free} on"
+            help = f'is offset="{free}" meant? Only equal constants share their bytes'
         findings.add("W909", message, layer.data, "offset", layer=layer, help=help, notes=tuple(notes))
 
 
@@ -100,6 +104,8 @@ class _Overlap:
     moved: Layer
     start: int
     end: int
+    free: int | None = None
+    """Where the only bytes are that nobody reads, if it is these that would be those of the one, which has others."""
 
 
 def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
@@ -108,6 +114,7 @@ def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
     ]
     last: tuple[int, int, Layer] | None = None
     places: _Places | None = None
+    whole: list[tuple[Layer, Layer, int, int]] = []
     for offset, end, layer in sorted(blobs, key=lambda blob: blob[:2]):
         if last and offset < last[1] and (offset, -end) != last[:2] and layer.data:
             places = places or _Places(constants, weights)
@@ -115,8 +122,29 @@ def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
             if other.data and places.signs(other, *shared) > places.signs(layer, *shared):
                 moved = other
             yield _Overlap((layer, other), moved, *shared)
+        elif last and (offset, -end) == last[:2]:
+            whole.append((layer, last[2], offset, -end))
         if last is None or -end > last[1]:
             last = offset, -end, layer
+    unread = unread_bytes(constants, weights) if whole and _are_all(constants, weights) else []
+    if len(unread) != 1:
+        return
+    places = places or _Places(constants, weights)
+    lacking = places.lacking({layer for pair in whole for layer in pair[:2]})
+    for one, other, start, end in whole:
+        if lacking is not None and lacking in (one, other):
+            yield _Overlap((one, other), lacking, start, end, unread[0][0])
+
+
+def _are_all(constants: list[Layer], weights: Weights) -> bool:
+    """Whether no other layer, and no constant that cannot be read, may be one whose bytes nobody reads."""
+    graph = constants[0].graph
+    while graph.owner is not None:
+        graph = graph.owner.graph
+    others = (layer for layer in graph.walk() if layer.type != "Const" and "offset" in layer.attributes)
+    blobs = ((layer, weights.checked(layer)) for layer in constants)
+    known = all(blob is not None and not contradicts_port(layer, blob) for layer, blob in blobs)
+    return known and next(others, None) is None
 
 
 class _Places:
@@ -144,6 +172,12 @@ class _Places:
             return ()
         fits = self._is_shifted(blob, start, end) or self._has_room(layer, blob)
         return contradicts_port(layer, blob), fits, (start, end) == (blob.offset, blob.end), _is_odd(blob)
+
+    def lacking(self, layers: Iterable[Layer]) -> Layer | None:
+        """The one of these Consts, which have the bytes of others, that fits where nobody reads."""
+        blobs = ((layer, self._weights.checked(layer)) for layer in layers if layer.data)
+        found = [layer for layer, blob in blobs if blob is not None and self._has_room(layer, blob)]
+        return found[0] if len(found) == 1 else None
 
     def _is_shifted(self, blob: Blob, start: int, end: int) -> bool:
         """Whether as many bytes as it shares at one end are free at the other one."""

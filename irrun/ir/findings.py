@@ -34,6 +34,8 @@ def _enclosing(graph: Graph) -> tuple[Note, ...]:
 class Findings:
     """The diagnostics of one file, whose format has the number `version`, in the order in which they were found.
 
+    `nowhere` are layers with ids that their bodies have not, which is reported.
+
     Layers that are `lacking` have no port that an edge names, which is reported, and so may have fewer than they need.
     """
 
@@ -41,6 +43,7 @@ class Findings:
         self.version = version
         self.diagnostics: list[Diagnostic] = []
         self.lacking: set[Layer] = set()
+        self.nowhere: set[tuple[Layer, int]] = set()
         self._counts: Counter[str] = Counter()
 
     def add(

@@ -9,6 +9,7 @@ from irrun.ir.findings import Findings, whole_number
 from irrun.ir.graph import Graph, Layer, Value, leading_to
 from irrun.ir.layers import tensor_names
 from irrun.spec.registry import registry
+from irrun.spelling import listed
 
 MAX_CYCLES = 100
 """Cycles of a graph that are reported; the search for the next one may go through all of it."""
@@ -224,17 +225,19 @@ def _warn_of_shared_names(graph: Graph, findings: Findings, told: set[Layer]) ->
                 help = "outputs and messages go by names; make them differ"
                 findings.add("W903", message, layer.element, "name", layer=layer, notes=notes, help=help)
         for value in layer.outputs:
-            names = value.port.names
-            for name in names:
+            shared: dict[Value, list[str]] = {}
+            for name in value.port.names:
                 other = values.setdefault(name, value)
                 twice = other.layer.id == layer.id and (other.layer is not layer or other.port.id == value.port.id)
                 twice |= bool(told & {layer, other.layer})
                 if other is not value and not twice and not _is_repeated_inside(value, other, graph):
-                    notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
-                    kept = addressed(value, graph) and not addressed(other, graph)
-                    help = f"make them differ; OpenVINO renames the {'first' if kept else 'second'} to `{name}_1`"
-                    message = f"two tensors are named `{name}`"
-                    findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
+                    shared.setdefault(other, []).append(name)
+            for other, names in shared.items():
+                notes = (Note(f"layer {other.layer} gives it, too", other.port.element.span),)
+                kept = addressed(value, graph) and not addressed(other, graph)
+                help = f"make them differ; OpenVINO renames the {'first' if kept else 'second'} to `{names[0]}_1`"
+                message = f"two tensors are named {listed([*dict.fromkeys(names)])}"
+                findings.add("W906", message, value.port.element, "names", layer=layer, notes=notes, help=help)
 
 
 def _warn_of_output_names(graph: Graph, findings: Findings) -> None:

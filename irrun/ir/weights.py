@@ -52,6 +52,9 @@ MIN_AHEAD, MAPPED = 1 << 23, 1 << 16
 MAX_COPIED = 1 << 16
 """Bytes of a blob that is read rather than mapped."""
 
+_UPPER = {type.upper(): type for type in ELEMENT_TYPES if type not in ("dynamic", "boolean", "f16", "f32", "f64")}
+"""Element types in capitals as OpenVINO takes them for those of a Const: all but those that it knows by other words."""
+
 _CHUNK = 1 << 20
 """Bytes that are read at once where a blob is only looked through."""
 
@@ -146,7 +149,8 @@ def read_blob(attributes: dict[str, str]) -> Blob:
         raise WeightsError("E507", "a Const cannot have its value inline", "value", help)
     if not attributes.keys() >= _OF_BLOB:
         raise _lacking([name for name in _OF_BLOB if name not in attributes], attributes)
-    element_type = attributes["element_type"]
+    written = attributes["element_type"]
+    element_type = _UPPER.get(written, written)
     if element_type not in ELEMENT_TYPES or element_type == "dynamic":
         lower = element_type.strip().lower()
         help = f"write `{lower}`" if lower in ELEMENT_TYPES and lower != "dynamic" else "`f32` and `i64` are such types"
@@ -154,6 +158,7 @@ def read_blob(attributes: dict[str, str]) -> Blob:
     shape, count, plain = _shape(attributes["shape"])
     offset, size = _integer(attributes, "offset"), _integer(attributes, "size")
     plain = plain and (attributes["offset"] + attributes["size"]).replace(" ", "").isdecimal()
+    plain = plain and element_type == written
     return Blob(element_type, shape, offset, size, count, bytes_of(element_type, count), plain)
 
 

@@ -251,6 +251,23 @@ CASES += [
 ]
 
 
+CASES += [
+    pool(
+        *(op, "an empty batch", np.zeros((0, 3, 4, 5), np.float32), [2, 2], True),
+        deviates=Departure(
+            "refuses data without images or channels; the page pools each of them",
+            "axis 0 of data = 0 | axis 1 of data = 0",
+        ),
+        expected=[np.zeros((0, 3, 3, 4), type) for type in types],
+        **({"dilations": [1, 1]} if op == "AvgPool-16" else {}),
+    )
+    for op, types in (
+        *((op, [np.float32]) for op in ("AvgPool-1", "AvgPool-14", "AvgPool-16", "MaxPool-1")),
+        *((op, [np.float32, np.int64]) for op in ("MaxPool-8", "MaxPool-14")),
+    )
+]
+
+
 def adaptive(op, title, data, sizes, dynamic=False, rtol=1e-5, **attrs):
     make = partial(opset8.adaptive_avg_pool) if op == "AdaptiveAvgPool-8" else opset8.adaptive_max_pool
     inputs = [data, sizes if isinstance(sizes, np.ndarray) else Const(np.array(sizes))]

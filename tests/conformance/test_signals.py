@@ -39,6 +39,10 @@ def pairs(values):
     return np.stack([values.real, values.imag], -1).astype(np.float32)
 
 
+BEYOND = Departure(
+    "reads memory beyond the data where it pads an axis to twice its size or more; by the page it is padded with zeros",
+    "signal_size >= shape of data along axes + shape of data along axes",
+)
 CASES = [
     case
     for op, data in (("DFT-7", PAIRS), ("IDFT-7", PAIRS), ("RDFT-9", REAL), ("IRDFT-9", PAIRS))
@@ -93,6 +97,12 @@ CASES += [
         *("IRDFT-9", "several axes, one of them padded", PAIRS, [0, 2], [6, 8]),
         deviates=SEVERAL_PADDED,
         expected=[np.fft.irfftn(NUMBERS, (6, 8), (0, 2)).astype(np.float32)],
+    ),
+    whole(
+        *("IRDFT-9", "one axis, padded", PAIRS, [1], [8]),
+        deviates=BEYOND,
+        expected=[np.fft.irfft(NUMBERS, 8, 1).astype(np.float32)],
+        crashes=True,
     ),
     whole("RDFT-9", "odd signal size", REAL, [2], [3]),
     whole("RDFT-9", "padded", REAL, [1], [7], deviates=TOO_LONG, expected=[pairs(np.fft.rfft(REAL, 7, 1))]),

@@ -11,7 +11,7 @@ from corpus.seeds import ops, samples, seed
 
 BAD_NUMBERS = ("abc", "-1", "1.5", "", "0x10", "1 2", "99999999999999999999999", "4 bytes")
 BAD_SHAPES = ("[2,3]", "2;3", "-1,2", "?", "2,,3", "2 3", "1.0", "2..3", "...", "{2}")
-BAD_TYPES = ("F32", "FP32", "float", "dynamic", "", "int64", "f23", "undefined", "BOOL", "I64")
+BAD_TYPES = ("F32", "FP32", "float", "dynamic", "", "int64", "f23", "undefined", "BOOL", "i64 ")
 
 
 def defects() -> Iterator[Defect]:
