@@ -106,6 +106,20 @@ CASES = [
         ),
         crashes=True,
     ),
+    Case("MatMul-1", "no rows", matmul(), [f32(0, 3), f32(3, 4)]),
+    Case("MatMul-1", "no columns, dynamic", matmul(transpose_b=True), [f32(2, 3), f32(0, 3)], dynamic=True),
+    Case(
+        "MatMul-1",
+        "no elements, transposed",
+        matmul(transpose_b=True),
+        [np.ones((2, 0), np.float32), np.ones((3, 0), np.float32)],
+        deviates=Departure(
+            "refuses matrices without elements that are transposed where shapes are known; their product is 0 or empty",
+            "A is empty | B is empty; transpose_a = true | transpose_b = true; A is not constant; B is not constant; "
+            "layer is not dynamic",
+        ),
+        expected=[np.zeros((2, 3), np.float32)],
+    ),
     Case("Einsum-7", "product", einsum("ij,jk->ik"), [f32(3, 4), f32(4, 5)]),
     Case("Einsum-7", "implicit", einsum("Cba"), [f32(3, 4, 2)]),
     Case("Einsum-7", "diagonals", einsum("kii->ki"), [f32(2, 3, 3)]),
