@@ -142,7 +142,7 @@ SCATTERS = [
         "mean",
         deviates=Departure(
             "rounds integer means towards zero; the reference rounds them down",
-            "reduction = mean; data is i32; data has negative numbers | updates has negative numbers",
+            "reduction = mean; data is i8, i16, i32, i64; data has negative numbers | updates has negative numbers",
         ),
         expected=[np.array([-3], np.int32)],
     ),
