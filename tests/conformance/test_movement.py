@@ -921,6 +921,25 @@ CASES += [
     *(
         Case(
             op,
+            "no rows, known shapes",
+            make,
+            [np.zeros((0, 3), np.float32), c(1), c(1)],
+            deviates=Departure(
+                "crashes with a division by 0 where there are no data and shapes are known; the result is empty",
+                "data is empty; axis != 0; layer is not dynamic",
+            ),
+            expected=[np.zeros((0, 1), np.float32)],
+            crashes=True,
+        )
+        for op, make in (
+            ("Gather-1", opset1.gather),
+            ("Gather-7", partial(opset7.gather, batch_dims=0)),
+            ("Gather-8", partial(opset8.gather, batch_dims=0)),
+        )
+    ),
+    *(
+        Case(
+            op,
             "no data, known shapes",
             make,
             [np.zeros((1, 0), np.float32), Const(np.array([3, 0]))],
