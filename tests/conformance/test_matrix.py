@@ -5,7 +5,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset1, opset7, opset14, opset17
 
-from conformance.harness import Case, Const, Departure, conformance, with_attribute
+from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance, with_attribute
 
 rng = np.random.default_rng(0)
 
@@ -114,9 +114,10 @@ CASES = [
         matmul(transpose_b=True),
         [np.ones((2, 0), np.float32), np.ones((3, 0), np.float32)],
         deviates=Departure(
-            "refuses matrices without elements that are transposed where shapes are known; their product is 0 or empty",
-            "A is empty | B is empty; transpose_a = true | transpose_b = true; A is not constant; B is not constant; "
-            "layer is not dynamic",
+            "refuses matrices without elements that are transposed, of bf16 or of integers where shapes are known; "
+            "their product is 0 or empty",
+            f"A is empty | B is empty; transpose_a = true | transpose_b = true | A is bf16, {ANY_INTEGER}; "
+            "A is not constant; B is not constant; layer is not dynamic",
         ),
         expected=[np.zeros((2, 3), np.float32)],
     ),
