@@ -474,12 +474,15 @@ CASES += [
             "i8 beyond the type",
             build,
             [np.array([100], i8), np.array([factor], i8)],
-            deviates=Departure(f"{what}; the reference wraps around", "a is i8; result overflows"),
+            deviates=Departure(f"{what}; the reference wraps around", f"a is {types}; result overflows"),
             expected=[np.array([result], i8)],
         )
-        for op, build, factor, what, result in (
-            ("Multiply-1", opset1.multiply, 2, "saturates", -56),
-            ("SquaredDifference-1", opset1.squared_difference, -100, "saturates the difference, then squares it", 64),
+        for op, types, build, factor, what, result in (
+            ("Multiply-1", "i8, u8", opset1.multiply, 2, "saturates", -56),
+            (
+                *("SquaredDifference-1", "i8", opset1.squared_difference, -100),
+                *("saturates the difference, then squares it", 64),
+            ),
         )
     ),
     *(

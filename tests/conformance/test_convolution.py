@@ -121,6 +121,23 @@ CASES += [
     )
     for op, filters in (("ConvolutionBackpropData-1", TAPS), ("GroupConvolutionBackpropData-1", TAPS[None]))
 ]
+UNKNOWN_FILTERS = Departure("refuses filters of unknown sizes; the page asks for no constant", "filters is dynamic")
+"""Of any axis: also where the others, and those of data, are known."""
+
+CASES += [
+    Case(
+        *(op, "filters of unknown sizes", partial(make, **window(1)), [SCALES, filters]),
+        dynamic=True,
+        deviates=UNKNOWN_FILTERS,
+        expected=[np.array([[result]], np.float32)],
+    )
+    for op, make, filters, result in (
+        ("Convolution-1", opset1.convolution, TAPS, [321]),
+        ("GroupConvolution-1", opset1.group_convolution, TAPS[None], [321]),
+        ("ConvolutionBackpropData-1", opset1.convolution_backprop_data, TAPS, [1, 12, 123, 230, 300]),
+        ("GroupConvolutionBackpropData-1", opset1.group_convolution_backprop_data, TAPS[None], [1, 12, 123, 230, 300]),
+    )
+]
 
 
 def deformable(op, title, data, offsets, filters, *mask, dynamic=False, **attrs):

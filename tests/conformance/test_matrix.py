@@ -5,7 +5,7 @@ import numpy as np
 import openvino as ov
 from openvino import opset1, opset7, opset14, opset17
 
-from conformance.harness import Case, Const, Departure, conformance, with_attribute
+from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance, with_attribute
 
 rng = np.random.default_rng(0)
 
@@ -105,6 +105,21 @@ CASES = [
             "B is stored as nf4 scaled along its last axis; transpose_b = true; B is not stored as nf4 in groups",
         ),
         crashes=True,
+    ),
+    Case("MatMul-1", "no rows", matmul(), [f32(0, 3), f32(3, 4)]),
+    Case("MatMul-1", "no columns, dynamic", matmul(transpose_b=True), [f32(2, 3), f32(0, 3)], dynamic=True),
+    Case(
+        "MatMul-1",
+        "no elements, transposed",
+        matmul(transpose_b=True),
+        [np.ones((2, 0), np.float32), np.ones((3, 0), np.float32)],
+        deviates=Departure(
+            "refuses matrices without elements that are transposed, of bf16 or of integers where shapes are known; "
+            "their product is 0 or empty",
+            f"A is empty | B is empty; transpose_a = true | transpose_b = true | A is bf16, {ANY_INTEGER}; "
+            "A is not constant; B is not constant; layer is not dynamic",
+        ),
+        expected=[np.zeros((2, 3), np.float32)],
     ),
     Case("Einsum-7", "product", einsum("ij,jk->ik"), [f32(3, 4), f32(4, 5)]),
     Case("Einsum-7", "implicit", einsum("Cba"), [f32(3, 4, 2)]),

@@ -142,7 +142,7 @@ SCATTERS = [
         "mean",
         deviates=Departure(
             "rounds integer means towards zero; the reference rounds them down",
-            "reduction = mean; data is i32; data has negative numbers | updates has negative numbers",
+            "reduction = mean; data is i8, i16, i32, i64; data has negative numbers | updates has negative numbers",
         ),
         expected=[np.array([-3], np.int32)],
     ),
@@ -662,6 +662,19 @@ CASES += [
                 "crashes": True,
             },
         ),
+        (
+            "no data",
+            [np.zeros((0, 2), np.float32), np.array([0]), c(0)],
+            {
+                "attrs": {"batch_dims": 0},
+                "deviates": Departure(
+                    "leaves the result as it is in memory; by the page indices beyond the axis give 0",
+                    "data is empty; size of output > 0",
+                ),
+                "expected": [np.zeros((1, 2), np.float32)],
+                "crashes": True,
+            },
+        ),
     ),
     *(
         Case(
@@ -901,6 +914,40 @@ CASES += [
                 "data is a scalar; target_shape is empty; target_shape is constant",
             ),
             expected=[np.float32(5)],
+            crashes=True,
+        )
+        for op, make in (("Broadcast-1", opset1.broadcast), ("Broadcast-3", opset3.broadcast))
+    ),
+    *(
+        Case(
+            op,
+            "no rows, known shapes",
+            make,
+            [np.zeros((0, 3), np.float32), c(1), c(1)],
+            deviates=Departure(
+                "crashes with a division by 0 where there are no data and shapes are known; the result is empty",
+                "data is empty; axis != 0; layer is not dynamic",
+            ),
+            expected=[np.zeros((0, 1), np.float32)],
+            crashes=True,
+        )
+        for op, make in (
+            ("Gather-1", opset1.gather),
+            ("Gather-7", partial(opset7.gather, batch_dims=0)),
+            ("Gather-8", partial(opset8.gather, batch_dims=0)),
+        )
+    ),
+    *(
+        Case(
+            op,
+            "no data, known shapes",
+            make,
+            [np.zeros((1, 0), np.float32), Const(np.array([3, 0]))],
+            deviates=Departure(
+                "crashes with a division by 0 where there are no data and shapes are known; the result is empty",
+                "data is empty; layer is not dynamic",
+            ),
+            expected=[np.zeros((3, 0), np.float32)],
             crashes=True,
         )
         for op, make in (("Broadcast-1", opset1.broadcast), ("Broadcast-3", opset3.broadcast))

@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 
 from irrun.check.infer import infer
-from irrun.diagnostics import IRError
+from irrun.diagnostics import ExecutionError, IRError
 from irrun.ir.graph import Model, Value
 from irrun.ir.reader import read_model
 from irrun.ir.sources import Source
 from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.inputs import Inputs
+from irrun.run.keys import key
 from irrun.run.results import Results
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array, Tensor
@@ -74,11 +75,14 @@ def extract(
         return Extracted(cut(given, region, inference.tensor).model)
     executor = GraphExecutor(given, engine="reference", precision="auto", max_memory=max_memory)
     wanted = {*region.borders(), *(value for layer in region.layers for value in layer.outputs if not layer.inputs)}
-    with closing(record(executor, executor.named(inputs), home, wanted.__contains__)) as recording:
+    arrays = executor.named(inputs)
+    with closing(record(executor, arrays, home, wanted.__contains__)) as recording:
+        if not home.owners:
+            _complete(recording, executor, arrays, region.borders())
         part = cut(given, region, _knowledge(executor, recording, dynamic=bool(dynamic)))
-        arrays = part_inputs(part, recording)
-        outputs = GraphExecutor(part.model, engine="reference", precision="auto", max_memory=max_memory).run(arrays)
-    return Extracted(part.model, arrays, outputs)
+        read = part_inputs(part, recording)
+        outputs = GraphExecutor(part.model, engine="reference", precision="auto", max_memory=max_memory).run(read)
+    return Extracted(part.model, read, outputs)
 
 
 def selected(
@@ -102,6 +106,19 @@ def selected(
         raise ValueError(f"layers of different graphs are no part: {', '.join(map(_shown, homes.values()))}")
     at = next(iter(homes.values()), home or Home(model.graph))
     return at, between(at.graph, begins, ends) if begins or ends else whole(at.graph)
+
+
+def _complete(
+    recording: Recording, executor: GraphExecutor, inputs: Mapping[str, Array], values: Sequence[Value]
+) -> None:
+    """Compute what a run of the whole leaves out, as what it makes of them is known before: sizes of which some are."""
+    inference = executor.report.inference
+    assert inference is not None
+    for value in values:
+        if value not in recording and value.layer.type != "Const":
+            with suppress(ValueError, ExecutionError):
+                name = key(value.layer, value.index, ())
+                recording.add(value, executor.run(inputs, outputs=[name])[name], inference.tensor(value).type)
 
 
 def part_inputs(part: Part, recording: Recording) -> dict[str, Array]:

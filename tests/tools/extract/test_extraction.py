@@ -91,6 +91,16 @@ def test_sizes_are_those_of_the_run_unless_they_are_to_stay_open():
     assert kept.outputs["Relu_50"].shape == (2, 8, 16, 16)
 
 
+def test_sizes_of_which_the_one_that_is_read_is_known_are_inputs():
+    with irrun.build("sizes") as g:
+        x = g.Parameter("f32[?, 3]", name="x")
+        sizes = g.ShapeOf(x, name="sizes")
+        last = g.Gather(sizes, np.int64(1), np.int64(0), name="last")
+        g.Result(g.Range(np.int64(0), last, np.int64(1), output_type="i64"), name="y")
+    part = irrun.extract(g.model, around="last", distance=0, inputs=np.zeros((2, 3), np.float32))
+    assert [found.tolist() for found in (*part.inputs.values(), *part.outputs.values())] == [[2, 3], 3]
+
+
 def test_what_lies_around_a_layer_goes_as_far_as_it_is_said():
     near = irrun.extract(CNN, around="Relu_50", distance=0)
     assert types(near.model) == ["ReLU", "Parameter", "Result"]
