@@ -526,7 +526,9 @@ def _power(a: Array, b: Array) -> Any:
     if a.dtype.kind not in "iu":
         if b.size == 1 and b.ndim <= a.ndim and b.item() == 2:
             return np.multiply(a, a)
-        return np.power(a, b)
+        # numpy takes the root where a row has one exponent of 0.5, which is another one of -infinity and of -0
+        edges = (b == 0.5) & ((a == 0) | (a == -np.inf))
+        return np.where(edges, np.abs(a), np.power(a, b)) if edges.any() else np.power(a, b)
     below = b < 0
     if not below.any():
         return np.power(a, b)
@@ -539,7 +541,7 @@ def _power(a: Array, b: Array) -> Any:
 power = binary(
     "Power-1",
     _power,
-    """a to the power of b. 0 to the power of 0 is 1.
+    """a to the power of b. 0 to the power of 0 is 1, -infinity to that of 0.5 is infinity, and -0 is 0.
 
     Integers wrap around; a negative exponent truncates (2 to the power of -1 is 0), and of 0 gives the lowest value of
     the type. (OpenVINO goes through f64 and leaves what does not fit to C++.)

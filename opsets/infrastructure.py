@@ -33,6 +33,7 @@ from irrun.spec import (
     Tensor,
     Undecided,
     Violation,
+    element_type,
     fresh,
     incompatible,
     misfit,
@@ -414,8 +415,8 @@ def read_value_3(init_value: Array, *, variable_id: str, state: MutableMapping[s
         return init_value
     if (stored.dtype != init_value.dtype and stored.dtype.kind != "U") or stored.shape != init_value.shape:
         found, expected = (
-            f"{stored.dtype}{shape_text(stored.shape)}",
-            f"{init_value.dtype}{shape_text(init_value.shape)}",
+            f"{element_type(stored.dtype)}{shape_text(stored.shape)}",
+            f"{element_type(init_value.dtype)}{shape_text(init_value.shape)}",
         )
         raise Violation(
             "C2",
@@ -465,7 +466,10 @@ def read_value(
         return np.zeros(tuple(0 if isinstance(size, Dim) else size for size in shape), numpy_dtype(variable_type))
     same_type = variable_type == "dynamic" or stored.dtype.kind == "U" or stored.dtype == numpy_dtype(variable_type)
     if not same_type or incompatible(variable_shape, stored.shape):
-        found, expected = f"{stored.dtype}{shape_text(stored.shape)}", f"{variable_type}{shape_text(variable_shape)}"
+        found, expected = (
+            f"{element_type(stored.dtype)}{shape_text(stored.shape)}",
+            f"{variable_type}{shape_text(variable_shape)}",
+        )
         raise Violation("C4", f"variable `{variable_id}` is {found}, expected {expected}")
     return stored
 

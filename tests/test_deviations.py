@@ -427,7 +427,7 @@ def test_ops_lists_them_with_their_conditions():
     )
     assert "deviates" not in command("ops", "Ceiling").stdout
     (data,) = json.loads(command("ops", "Select-1", "--json").stdout)
-    (row,) = data["deviations"]
+    row, *_ = data["deviations"]
     assert row["kind"] == "refuses"
     assert row["when"] == ["layer is not constant", "auto_broadcast = pdpd", "auto_broadcast_axis != -1"]
     assert row["conditions"] == "auto_broadcast = pdpd and auto_broadcast_axis != -1"

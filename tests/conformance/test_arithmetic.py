@@ -250,6 +250,21 @@ FLOATS = [
     Case(
         "Power-1", "f32 at the edges", opset1.power, [np.array([0, -8, 2, -2], f32), np.array([0, 1 / 3, -1, 3], f32)]
     ),
+    Case("Power-1", "half in a row", opset1.power, [np.array([-np.inf, -0.0, 4], f32), Const(np.full(3, 0.5, f32))]),
+    *(
+        Case(
+            "Power-1",
+            f"{exponent} of -infinity",
+            opset1.power,
+            [np.array([-np.inf, 4], f32), Const(np.array(exponent, f32))],
+            deviates=Departure(
+                "takes a root, which gives NaN; the reference takes powers, as C does",
+                "b = 0.5, -0.5; b is constant; size of b = 1; a has -infinity",
+            ),
+            expected=[np.array(want, f32)],
+        )
+        for exponent, want in ((0.5, [np.inf, 2]), (-0.5, [0, 0.5]))
+    ),
     Case("Power-1", "f32 squared", opset1.power, [np.array(ANY, f32), Const(np.array(2, f32))]),
     Case("Add-1", "bf16", opset1.add, [np.array(ANY, bf16), np.array([2, 4, 8], bf16)]),
     Case("Multiply-1", "bf16", opset1.multiply, [np.array(ANY, bf16), np.array([2, 4, 8], bf16)]),

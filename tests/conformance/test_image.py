@@ -315,6 +315,32 @@ CASES += [
         ),
     )
 ]
+
+
+def halved(case):
+    """The same, and half of it in f32."""
+    half = opset1.constant(np.array(0.5, np.float32))
+    return replace(
+        case, build=lambda *nodes: opset1.multiply(opset1.convert(case.build(*nodes).output(0), "f32").output(0), half)
+    )
+
+
+CASES += [
+    halved(
+        interpolate(
+            *(op, "u8 that becomes f32", np.array([[[[0, 254, 254, 0]]]], np.uint8), [1, 6], "cubic"),
+            dynamic=True,
+            deviates=Departure(
+                "neither rounds nor saturates integers, as it is computed in one with what reads it; "
+                "the page has the type of the data",
+                f"{data} is i8, u8; {data} is dynamic; mode != nearest; result is not handed out; "
+                "(it becomes f32, and goes into element-wise ops)",
+            ),
+            expected=[np.array([[[[0, 63.5, 127.5, 127.5, 63.5, 0]]]], np.float32)],
+        )
+    )
+    for op, data in (("Interpolate-4", "data"), ("Interpolate-11", "image"))
+]
 DOWN = Const(np.array([3, 2]))
 FOUR_ROWS = np.array(
     [[[217, 163, 130, 69, 78], [10, 19, 4, 44, 208], [166, 233, 128, 155, 248], [186, 161, 139, 143, 239]]], np.uint8

@@ -253,6 +253,12 @@ JOINS = [
 ]
 
 
+def on_a_grid(data):
+    """Whole numbers from -1 to 14, of which 1 is the code of 0."""
+    limits = [opset1.constant(np.float32(limit)) for limit in (-1, 14, -1, 14)]
+    return opset1.fake_quantize(data, *limits, levels=16)
+
+
 def strided(data, begin, end, stride, begin_mask=(), end_mask=(), new=(), shrink=(), ellipsis=()):
     masks = (begin_mask, end_mask, new, shrink, ellipsis)
     longest = max(map(len, masks))  # OpenVINO wants masks of one length
@@ -525,6 +531,29 @@ OTHERS = [
         ),
         expected=[CUBE[np.newaxis, 0:2, 1]],
         crashes=True,
+    ),
+    Case(
+        "StridedSlice-1",
+        "a row that an input picks",
+        partial(strided, shrink=(1,)),
+        [CUBE, i64(1), i64(2), c(1)],
+        deviates=Departure(
+            "refuses bounds that are inputs where all sizes are known; the page has inputs",
+            "begin is not constant | end is not constant | stride is not constant; data is not dynamic; "
+            "output is not dynamic",
+        ),
+        expected=[CUBE[1]],
+    ),
+    Case(
+        "SpaceToBatch-2",
+        "of a FakeQuantize in which 0 is another code",
+        lambda data, *others: opset2.space_to_batch(on_a_grid(data), *others),
+        [np.float32([[[[-1, 0, 14]]]]), c(1, 1, 1, 2), c(0, 0, 0, 1), c(0, 0, 0, 0)],
+        deviates=Departure(
+            "pads with the code 0 of a FakeQuantize before it; by the page padding is 0",
+            "data is made by a quantization; rank of data > 3; (0 is another code, and there is padding)",
+        ),
+        expected=[np.float32([[[[0, 0]]], [[[-1, 14]]]])],
     ),
     *(
         Case(

@@ -124,6 +124,28 @@ CASES += [
 ]
 
 
+def on_a_grid(data):
+    """Whole numbers from -1 to 14, of which 1 is the code of 0."""
+    limits = [opset1.constant(np.float32(limit)) for limit in (-1, 14, -1, 14)]
+    return opset1.fake_quantize(data, *limits, levels=16)
+
+
+CASES += [
+    Case(
+        op,
+        "of a FakeQuantize in which 0 is another code, pads counted",
+        lambda data, pool=make: pool(on_a_grid(data), [1, 1], [0, 1], [0, 0], [1, 2], False),
+        [np.float32([[[[0, 2, 6]]]])],
+        deviates=Departure(
+            "pads with the code 0 of a FakeQuantize before it; by the page padding is 0",
+            "data is made by a quantization; exclude_pad = false; (0 is another code, and there is padding)",
+        ),
+        expected=[np.float32([[[[0, 1, 4]]]])],
+    )
+    for op, make in (("AvgPool-1", opset1.avg_pool), ("AvgPool-14", opset14.avg_pool))
+]
+
+
 def without_dilations(op, more):
     type, _, version = op.partition("-")
     attrs = {"kernel": [3], "strides": [2], "pads_begin": [0], "pads_end": [0]} | more

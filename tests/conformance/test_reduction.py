@@ -134,4 +134,27 @@ CASES += [
     ),
 ]
 
+
+def as_codes(op, data, axes):
+    """Quarters from -8 on, as their codes in u8."""
+    limits = [opset1.constant(np.float32(limit)) for limit in (-8, 55.75, 0, 255)]
+    return opset1.convert(opset1.fake_quantize(BUILD[op](data, axes, True), *limits, levels=256), "u8")
+
+
+CASES += [
+    Case(
+        op,
+        "codes of the result",
+        partial(as_codes, op),
+        [np.array([[0.25, 0.75]], np.float32), Const(np.array([1]))],
+        deviates=Departure(
+            "rounds to integers first where a FakeQuantize makes i8 or u8 of the result; the page gives an element",
+            "data is f16, bf16, f32; rank of data > 1; result is not handed out; "
+            "(a FakeQuantize makes i8 or u8 of the result)",
+        ),
+        expected=[np.array([[want]], np.uint8)],
+    )
+    for op, want in (("ReduceMax-1", 35), ("ReduceMin-1", 33))
+]
+
 test_agrees_with_openvino = conformance(CASES)

@@ -47,10 +47,39 @@ CASES = [
         expected=[np.array([1.703125, -1.703125, 300, -300, 70144, 0, -0.0, 2.5, 1e-3], ml_dtypes.bfloat16)],
     ),
     *(Case("Convert-1", f"i32 to {type}", to(type), [INTEGERS]) for type in NUMBERS[:-1]),
+    *(
+        Case(
+            "Convert-1",
+            f"f32 beyond {type}, sizes unknown",
+            to(type),
+            [np.float32([1.7, -300.7, 300.7])],
+            dynamic=True,
+            deviates=Departure(
+                "saturates; the reference wraps around",
+                f"destination_type = {type}; data is f16, bf16, f32, f64; data is dynamic | data is f64; {beyond}",
+            ),
+            expected=[np.array([1, -44, 44]).astype(numpy)],
+        )
+        for type, numpy, beyond in (
+            ("i8", np.int8, "data <= -129 | data >= 128"),
+            ("u8", np.uint8, "data <= -1 | data >= 256"),
+        )
+    ),
     Case("Convert-1", "i32 to f32", to("f32"), [INTEGERS], dynamic=True),
     Case("Convert-1", "f16 to f32", to("f32"), [np.float16([1.5, 65504, 1e-7, np.inf])]),
     Case("Convert-1", "bf16 to f32", to("f32"), [np.array([1.5, 3e38, -2], ml_dtypes.bfloat16)]),
     Case("Convert-1", "boolean to i64", to("i64"), [np.array([True, False])]),
+    Case(
+        "Convert-1",
+        "f16 infinity to i32",
+        to("i32"),
+        [np.float16([2.5, np.inf])],
+        deviates=Departure(
+            "takes 65504 for infinity; the reference converts infinity",
+            "data is f16; destination_type = i16, u16, i32, u32, i64, u64; data has infinity",
+        ),
+        expected=[np.array([2, -(2**31)], np.int32)],
+    ),
     Case("Convert-1", "NaN to i32", to("i32"), [np.float32([np.nan, np.inf, 3e9])]),
     Case("Convert-1", "NaN to u8", to("u8"), [np.float32([np.nan, np.inf, 3e9])]),
     Case("Convert-1", "overflow to f16", to("f16"), [np.float32([65520, -1e6, 65519])]),

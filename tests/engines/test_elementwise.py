@@ -178,6 +178,7 @@ def test_powers(exponent: float) -> None:
     check("Power-1", NUMPY, data, np.array(exponent, np.float32), constant=(1,), rtol=3e-7)
     check("Power-1", NUMPY, data, np.array([exponent], np.float32), rtol=3e-7)
     check("Power-1", NUMPY, np.array(2, np.float32), numbers(3, 4), rtol=3e-7)
+    check("Power-1", NUMPY, data, np.full(data.shape, exponent, np.float32), constant=(1,), rtol=3e-7)
     check("Power-1", NUMPY, rng.integers(-5, 5, 9), np.array(3), constant=(1,))
     assert refused("Power-1", NUMPY, np.arange(3), np.arange(3), output=np.arange(3))
 

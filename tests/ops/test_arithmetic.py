@@ -232,6 +232,13 @@ def test_power_of_floats():
     assert ops["Power-1"](np.array(3, np.float32), array(2)).shape == (1,)
 
 
+@pytest.mark.parametrize("shape", [(), (1,), (4,), (3, 1)])
+def test_power_of_a_half_is_the_same_in_any_shape(shape):
+    result = ops["Power-1"](array(-inf, -0.0, 4, -4), np.full(shape, 0.5, np.float32))
+    np.testing.assert_array_equal(result, np.broadcast_to(array(inf, 0, 2, nan), result.shape))
+    assert not np.signbit(result[..., 1]).any()
+
+
 def test_power_of_integers_wraps_and_truncates():
     bases = array(2, 2, 2, 1, -1, -1, -2, 0, 0, type=np.int32)
     exponents = array(-1, 31, 33, -5, -3, -2, -3, 0, -1, type=np.int32)

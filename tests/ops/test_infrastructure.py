@@ -597,7 +597,7 @@ def test_readvalue_3_c1_empty_variable_id():
 
 def test_readvalue_3_c2_stored_value_of_another_shape():
     state = {"v": np.zeros((2, 3))}
-    message = r"variable `v` is float64\[2, 3\], but `init_value` is float32\[1\]"
+    message = r"variable `v` is f64\[2, 3\], but `init_value` is f32\[1\]"
     with pytest.raises(Violation, match=message):
         OPS["ReadValue-3"].kernel(numbers(1), variable_id="v", state=state)
 
@@ -646,9 +646,9 @@ def test_readvalue_6_c3_type_of_the_input():
 
 
 def test_readvalue_6_c4_stored_value_of_another_shape():
-    with pytest.raises(Violation, match=r"variable `v` is float32\[1\], expected f32\[2\]"):
+    with pytest.raises(Violation, match=r"variable `v` is f32\[1\], expected f32\[2\]"):
         read(None, (2,), {"v": numbers(1)})
-    with pytest.raises(Violation, match=r"variable `v` is float32\[1\], expected i32\[1\]"):
+    with pytest.raises(Violation, match=r"variable `v` is f32\[1\], expected i32\[1\]"):
         read(None, (1,), {"v": numbers(1)}, "i32")
 
 

@@ -46,6 +46,7 @@ def _scalar(value: float) -> Array:
 
 ZERO, ONE, TWO, THREE, SIX, TWENTY, MINUS_ONE = map(_scalar, (0, 1, 2, 3, 6, 20, -1))
 SIXTH, HALF = _scalar(1 / 6), _scalar(0.5)
+HALF = _scalar(0.5)
 INFINITY = _scalar(math.inf)
 LN_2 = _scalar(math.log(2))
 LOG2_E = _scalar(math.log2(math.e))
@@ -320,6 +321,16 @@ def cube(x: Array, output: Array) -> None:
     square = temporary(output)
     np.multiply(x, x, square)
     np.multiply(x, square, output)
+
+
+def any_power(x: Array, exponent: Array, output: Array) -> None:
+    """x to any power. numpy takes the root where a row has one exponent of 0.5, which is another one of -infinity and
+    of -0."""
+    edges = np.equal(exponent, HALF) & (np.equal(x, ZERO) | np.equal(x, -INFINITY))
+    magnitudes = np.absolute(x) if edges.any() else None
+    np.power(x, exponent, output)
+    if magnitudes is not None:
+        np.copyto(output, magnitudes, where=edges)
 
 
 def tanh_gelu(x: Array, output: Array) -> None:

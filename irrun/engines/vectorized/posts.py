@@ -199,6 +199,12 @@ def _prelu(data: Array, slopes: Array, output: Array) -> list[Call]:
     return [partial(function, data, slopes, output)]
 
 
+def _constant_power(base: Array, exponents: Array, output: Array) -> list[Call]:
+    """By what constant exponents are, which may be others in each of the works that have this stage."""
+    function = functions.any_power if (exponents == 0.5).any() else np.power
+    return [partial(function, base, exponents, output)]
+
+
 def _power(type: str, exponent: Operand) -> Stage | None:
     """Powers by products where the exponent is a constant 2 or 3, else by np.power, which integers share where all
     exponents are small constants; what weights hold is for a bind to see."""
@@ -209,7 +215,7 @@ def _power(type: str, exponent: Operand) -> Stage | None:
             return lambda base, _, output: [partial(np.multiply, base, base, output)]
         if constant == 3 and type == "f32":
             return lambda base, _, output: [partial(functions.cube, base, output)]
-        return partial(_apply, np.power)
+        return partial(_apply, functions.any_power) if value is None else _constant_power
     if type not in INTEGERS or value is None or is_weight(value):
         return None
     return partial(_apply, np.power) if (value >= 0).all() else None
