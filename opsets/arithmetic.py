@@ -526,9 +526,12 @@ def _power(a: Array, b: Array) -> Any:
     if a.dtype.kind not in "iu":
         if b.size == 1 and b.ndim <= a.ndim and b.item() == 2:
             return np.multiply(a, a)
+        result = np.power(a, b)
+        halves = b == 0.5
+        if not np.any(halves):
+            return result
         # numpy takes the root where a row has one exponent of 0.5, which is another one of -infinity and of -0
-        edges = (b == 0.5) & ((a == 0) | (a == -np.inf))
-        return np.where(edges, np.abs(a), np.power(a, b)) if edges.any() else np.power(a, b)
+        return np.where(halves & ((a == 0) | (a == -np.inf)), np.abs(a), result)
     below = b < 0
     if not below.any():
         return np.power(a, b)

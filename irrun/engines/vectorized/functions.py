@@ -46,7 +46,6 @@ def _scalar(value: float) -> Array:
 
 ZERO, ONE, TWO, THREE, SIX, TWENTY, MINUS_ONE = map(_scalar, (0, 1, 2, 3, 6, 20, -1))
 SIXTH, HALF = _scalar(1 / 6), _scalar(0.5)
-HALF = _scalar(0.5)
 INFINITY = _scalar(math.inf)
 LN_2 = _scalar(math.log(2))
 LOG2_E = _scalar(math.log2(math.e))
