@@ -55,16 +55,18 @@ def collector_paused(*, lasting: bool = False) -> Iterator[None]:
         _large, _lasting = False, 0
         if lasting:
             _patience = min(2 * _patience, MOST) if found < NEXT_TO_NOTHING else 1
-    gc.disable()
     before = gc.get_count()[0]
     try:
+        gc.disable()
         yield
     finally:
-        if enabled:
+        try:
             made = gc.get_count()[0]
             large = made > LARGE
-            if (lasting or large) and not _is_frozen():  # what others have frozen stays so
+            if enabled and (lasting or large) and not _is_frozen():  # what others have frozen stays so
                 gc.freeze()
                 gc.unfreeze()
                 _large, _lasting = _large or not lasting, _lasting + lasting * max(made - before, 0)
-            gc.enable()
+        finally:
+            if enabled:
+                gc.enable()  # also where a handler of a signal has raised something just now
