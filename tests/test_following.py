@@ -148,6 +148,24 @@ def test_all_that_read_an_output_they_declare_otherwise_are_told_once(tmp_path):
     assert found.notes[-1].message == "layer 3 `ReLU_3` (ReLU): input 0 is declared as [2, 4], but is [2, 3]"
 
 
+def test_readers_that_declare_an_output_differently_are_told_each(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (2, 3))
+    for port in (("f32", (2, 4)), ("i64", (2, 3))):
+        (y,) = net.layer("ReLU", [(*x[:2], *port)], [("f32", (2, 3))])
+        net.result(y)
+    assert said(net.save(tmp_path))[0] == [("W931", "ReLU"), ("W932", "ReLU")]
+
+
+def test_outputs_that_readers_declare_as_they_are_are_told_each(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (1, 4))
+    outputs = net.layer("Split", [x, net.constant(I64(1))], [("f32", (1, 3)), ("i64", (1, 2))], num_splits="2")
+    for output in outputs:
+        net.result((*output[:2], "f32", (1, 2)))
+    assert said(net.save(tmp_path))[0] == [("W931", "Split"), ("W932", "Split")]
+
+
 def test_names_that_two_tensors_share_are_one_warning(tmp_path):
     net = Model()
     x = net.parameter("x", "f32", (2,))

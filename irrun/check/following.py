@@ -3,7 +3,7 @@ other outputs of the same layer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from irrun.check.doubts import OF_INPUTS, followers
@@ -105,22 +105,22 @@ def _cause_of(found: Diagnostic, node: InferredLayer, inference: Inference) -> V
 
 def told_together(found: Sequence[Diagnostic], inference: Inference) -> list[Diagnostic]:
     """What is found, with one diagnostic for what has one cause: type and sizes of a port that are not as declared, all
-    outputs of a layer without bodies, and all that read one output."""
+    outputs of a layer without bodies that readers declare as it does, and all that declare one output alike."""
     labels = {each.layer for each in found if each.code in _DECLARED}
     if sum(each.code in _DECLARED for each in found) < 2:
         return [*found]
-    places: dict[Span, tuple[str, Span]] = {}
+    places: dict[Span, Hashable] = {}
     for layer in inference.nodes:
         if layer.label in labels:
-            spans = [value.port.element.span for value in layer.outputs]
-            places.update((span, ("outputs", span if layer.bodies else spans[0])) for span in spans)
+            agreed = [] if layer.bodies else [value.port.element.span for value in layer.outputs if _is_agreed(value)]
+            places.update((span, ("outputs", agreed[0])) for span in agreed)
             for port, value in zip(layer.input_ports, layer.inputs, strict=False):
                 if value is not None:
-                    places[port.element.span] = "readers", value.port.element.span
-    groups: dict[tuple[str, Span], list[Diagnostic]] = {}
+                    places[port.element.span] = value.port.element.span, port.precision, port.dims
+    groups: dict[Hashable, list[Diagnostic]] = {}
     for each in found:
         if each.code in _DECLARED and each.span is not None:
-            groups.setdefault(places.get(each.span, ("", each.span)), []).append(each)
+            groups.setdefault(places.get(each.span, each.span), []).append(each)
     told: dict[int, Diagnostic | None] = {}
     for group in groups.values():
         if len(group) > 1:
@@ -129,6 +129,11 @@ def told_together(found: Sequence[Diagnostic], inference: Inference) -> list[Dia
             told[id(first)] = _of_all(first, [each for each in group if each is not first])
     merged = (told.get(id(each), each) for each in found)
     return [each for each in merged if each is not None]
+
+
+def _is_agreed(value: Value) -> bool:
+    """Whether all that read an output declare it as its own port does."""
+    return all(layer.input_ports[number].declares_as(value.port) for layer, number in value.consumers)
 
 
 def _of_all(first: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:
