@@ -125,6 +125,16 @@ def test_a_constant_that_an_error_is_about_is_not_told_to_hold_nan(tmp_path):
     assert said(net.save(tmp_path))[0] == [("E401", "Bucketize")]
 
 
+def test_shapes_that_do_not_fit_are_told_each_and_beside_nan(tmp_path):
+    net = Model()
+    scale = net.constant(F32([1, np.nan]))
+    for name, size in (("x", 3), ("y", 5)):
+        read = [scale, net.parameter(name, "f32", (2, size))]
+        (z,) = net.layer("Add", read, [("f32", (2, size))], auto_broadcast="numpy")
+        net.result(z)
+    assert [code for code, _ in said(net.save(tmp_path))[0]] == ["W913", "E401", "E401"]
+
+
 @pytest.mark.parametrize("port", [("f32", (3,)), ("f32", ())])
 def test_two_causes_are_two_diagnostics(port, tmp_path):
     """Of which one is a port that is not as declared, and the other a rule that is broken whatever it is."""

@@ -60,19 +60,22 @@ def told_at_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Dia
 
 
 def told_once(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
-    """What is found, with one error where several layers cannot be computed with the numbers of one constant, of which
-    it is not told as well that they are no numbers."""
+    """What is found, with one error where several layers cannot be computed with one constant, for its numbers or in
+    the same words; of constants with wrong numbers or types it is not told as well that they are no numbers."""
     errors = [each for each in found if each.code in _OF_RULES and each.layer is not None]
     if not errors or len(found) > _MOST:
         return [*found]
     constants = {layer.span: layer.label for layer in graph.walk() if layer.type == "Const"}
-    groups: dict[LayerName, list[Diagnostic]] = {}
+    groups: dict[tuple[LayerName, str], list[Diagnostic]] = {}
     concerned: set[LayerName | None] = set()
     for each in errors:
         read = [constants.get(note.span) for note in each.notes if note.input is not None and note.span is not None]
+        itself = len(read) == 1 or each.code == "E303"  # it is its numbers or its type, not its shape beside others
         if read and read[0] is not None:
-            groups.setdefault(read[0], []).append(each)
-        concerned.update(read)
+            words = "" if itself else each.message.split(": ", 1)[-1]
+            groups.setdefault((read[0], words), []).append(each)
+        if itself:
+            concerned.update(read)
     told: dict[int, Diagnostic | None] = {}
     for first, *others in groups.values():
         if others:
