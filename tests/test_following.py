@@ -125,6 +125,16 @@ def test_a_constant_that_an_error_is_about_is_not_told_to_hold_nan(tmp_path):
     assert said(net.save(tmp_path))[0] == [("E401", "Bucketize")]
 
 
+def test_shapes_that_do_not_fit_are_told_each_and_beside_nan(tmp_path):
+    net = Model()
+    scale = net.constant(F32([1, np.nan]))
+    for name, size in (("x", 3), ("y", 5)):
+        read = [scale, net.parameter(name, "f32", (2, size))]
+        (z,) = net.layer("Add", read, [("f32", (2, size))], auto_broadcast="numpy")
+        net.result(z)
+    assert [code for code, _ in said(net.save(tmp_path))[0]] == ["W913", "E401", "E401"]
+
+
 @pytest.mark.parametrize("port", [("f32", (3,)), ("f32", ())])
 def test_two_causes_are_two_diagnostics(port, tmp_path):
     """Of which one is a port that is not as declared, and the other a rule that is broken whatever it is."""
@@ -146,6 +156,24 @@ def test_all_that_read_an_output_they_declare_otherwise_are_told_once(tmp_path):
     codes, (found,) = said(net.save(tmp_path))
     assert codes == [("W931", "ReLU")]
     assert found.notes[-1].message == "layer 3 `ReLU_3` (ReLU): input 0 is declared as [2, 4], but is [2, 3]"
+
+
+def test_readers_that_declare_an_output_differently_are_told_each(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (2, 3))
+    for port in (("f32", (2, 4)), ("i64", (2, 3))):
+        (y,) = net.layer("ReLU", [(*x[:2], *port)], [("f32", (2, 3))])
+        net.result(y)
+    assert said(net.save(tmp_path))[0] == [("W931", "ReLU"), ("W932", "ReLU")]
+
+
+def test_outputs_that_readers_declare_as_they_are_are_told_each(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (1, 4))
+    outputs = net.layer("Split", [x, net.constant(I64(1))], [("f32", (1, 3)), ("i64", (1, 2))], num_splits="2")
+    for output in outputs:
+        net.result((*output[:2], "f32", (1, 2)))
+    assert said(net.save(tmp_path))[0] == [("W931", "Split"), ("W932", "Split")]
 
 
 def test_names_that_two_tensors_share_are_one_warning(tmp_path):

@@ -402,3 +402,29 @@ def test_what_follows_from_one_cause_through_a_body_or_a_variable_is_told_there(
     assert told.code == code
     line = text.split("\n")[told.line - 1]
     assert line[told.column - 1 :].startswith(at) or at in line
+
+
+TWO_CAUSES = [
+    (
+        (r'<port id="2" precision="FP32"', '<port id="2" precision="I64"'),
+        (r'(type="Add".*?<output>.*?<dim>)2', r"\g<1>3"),
+        [("W932", "TensorIterator"), ("W931", "Add")],
+    ),
+    (
+        (r'(<body>.*?element_type=)"f32"', r'\1"i64"'),
+        (r'type="Add" (.*?)auto_broadcast="numpy"', r'type="MatMul" \1transpose_a="false" transpose_b="false"'),
+        [("E401", "TensorIterator"), ("E401", "MatMul")],
+    ),
+]
+"""Two edits of an iterator and its body, and the layers that it is told of."""
+
+
+@pytest.mark.parametrize(("outside", "inside", "codes"), TWO_CAUSES)
+def test_what_does_not_follow_from_another_cause_is_told_of_a_body(outside, inside, codes):
+    model = bases.iterator()
+    text = model.text
+    for pattern, new in (outside, inside):
+        text, count = re.subn(pattern, new, text, count=1, flags=re.DOTALL)
+        assert count
+    found = irrun.validate(text.encode(), model.weights)
+    assert [(each.code, each.layer.type) for each in (*found.errors, *found.warnings)] == codes

@@ -53,6 +53,20 @@ def test_a_const_with_the_offset_of_another_one_is_told_where_its_bytes_are(tmp_
     assert f"no Const reads as many from byte {offset} on" in message
 
 
+def test_bytes_of_the_shape_that_the_port_declares_are_told_there(tmp_path):
+    path = sums(tmp_path)
+    text = path.read_text()
+    assert text.count('"48,32"') == text.count('size="6144"') == 1
+    path.write_text(text.replace('"48,32"', '"24,32"').replace('size="6144"', 'size="3072"'))
+    assert [code for code, _ in told(path)] == ["W931"]
+
+
+def test_bytes_that_no_const_reads_are_told_beside_a_port_that_is_not_as_its_const(tmp_path):
+    path = sums(tmp_path, head=b"\1" * 65)
+    path.write_text(path.read_text().replace("<dim>48</dim>", "<dim>47</dim>"))
+    assert sorted(code for code, _ in told(path)) == ["W915", "W931"]
+
+
 def test_of_a_model_with_errors_nothing_is_said_of_the_whole(tmp_path):
     path = sums(tmp_path, tail=b"\1" * 100)
     path.write_text(path.read_text().replace('type="Add"', 'type="Unknown"', 1))

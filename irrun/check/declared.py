@@ -235,10 +235,11 @@ def _origin(
     inside = (
         entry.internal for body in layer.bodies.values() for entry in body.outputs if entry.external == value.index
     )
-    results = (end.inputs[0] for end in inside if end.inputs)
-    origin = next((others[result] for result in results if result is not None and result in others), None)
-    if origin is not None:
-        return origin
+    results = [end.inputs[0] for end in inside if end.inputs]
+    wrong = [result for result in results if result is not None and result in others]
+    given = next((each for each in wrong if _is_given(value, node.outputs[value.index], each, inference)), None)
+    if given is not None:
+        return others[given]
     changed = [source for source in layer.inputs if source is not None and source in others]
     numbers = [source for source in layer.inputs if source is not None and source in counted]
     if not (changed or numbers or wanted):
@@ -268,6 +269,17 @@ def _origin(
     if port.precision not in (None, expected.type) or not as_told(port, expected):
         return None
     return others[changed[0]] if changed else counted[numbers[0]] if numbers else layer
+
+
+def _is_given(value: Value, known: Tensor, inside: Value, inference: Inference) -> bool:
+    """Whether an output is not as declared in type or shape as what a body gives it is not, either."""
+    port, within = value.port, inside.port
+    typed = port.precision in (None, "dynamic", known.type, within.precision)
+    return typed and (not _is_reshaped(port, known) or _is_reshaped(within, inference.tensor(inside)))
+
+
+def _is_reshaped(port: Port, known: Tensor) -> bool:
+    return not as_told(port, Tensor(port.precision or known.type, known.shape))
 
 
 def _following(diagnostic: Diagnostic, origin: Layer) -> Diagnostic:

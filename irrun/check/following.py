@@ -3,7 +3,7 @@ other outputs of the same layer."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from dataclasses import replace
 
 from irrun.check.doubts import OF_INPUTS, followers
@@ -60,19 +60,22 @@ def told_at_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Dia
 
 
 def told_once(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
-    """What is found, with one error where several layers cannot be computed with the numbers of one constant, of which
-    it is not told as well that they are no numbers."""
+    """What is found, with one error where several layers cannot be computed with one constant, for its numbers or in
+    the same words; of constants with wrong numbers or types it is not told as well that they are no numbers."""
     errors = [each for each in found if each.code in _OF_RULES and each.layer is not None]
     if not errors or len(found) > _MOST:
         return [*found]
     constants = {layer.span: layer.label for layer in graph.walk() if layer.type == "Const"}
-    groups: dict[LayerName, list[Diagnostic]] = {}
+    groups: dict[tuple[LayerName, str], list[Diagnostic]] = {}
     concerned: set[LayerName | None] = set()
     for each in errors:
         read = [constants.get(note.span) for note in each.notes if note.input is not None and note.span is not None]
+        itself = len(read) == 1 or each.code == "E303"  # it is its numbers or its type, not its shape beside others
         if read and read[0] is not None:
-            groups.setdefault(read[0], []).append(each)
-        concerned.update(read)
+            words = "" if itself else each.message.split(": ", 1)[-1]
+            groups.setdefault((read[0], words), []).append(each)
+        if itself:
+            concerned.update(read)
     told: dict[int, Diagnostic | None] = {}
     for first, *others in groups.values():
         if others:
@@ -105,22 +108,22 @@ def _cause_of(found: Diagnostic, node: InferredLayer, inference: Inference) -> V
 
 def told_together(found: Sequence[Diagnostic], inference: Inference) -> list[Diagnostic]:
     """What is found, with one diagnostic for what has one cause: type and sizes of a port that are not as declared, all
-    outputs of a layer without bodies, and all that read one output."""
+    outputs of a layer without bodies that readers declare as it does, and all that declare one output alike."""
     labels = {each.layer for each in found if each.code in _DECLARED}
     if sum(each.code in _DECLARED for each in found) < 2:
         return [*found]
-    places: dict[Span, tuple[str, Span]] = {}
+    places: dict[Span, Hashable] = {}
     for layer in inference.nodes:
         if layer.label in labels:
-            spans = [value.port.element.span for value in layer.outputs]
-            places.update((span, ("outputs", span if layer.bodies else spans[0])) for span in spans)
+            agreed = [] if layer.bodies else [value.port.element.span for value in layer.outputs if _is_agreed(value)]
+            places.update((span, ("outputs", agreed[0])) for span in agreed)
             for port, value in zip(layer.input_ports, layer.inputs, strict=False):
                 if value is not None:
-                    places[port.element.span] = "readers", value.port.element.span
-    groups: dict[tuple[str, Span], list[Diagnostic]] = {}
+                    places[port.element.span] = value.port.element.span, port.precision, port.dims
+    groups: dict[Hashable, list[Diagnostic]] = {}
     for each in found:
         if each.code in _DECLARED and each.span is not None:
-            groups.setdefault(places.get(each.span, ("", each.span)), []).append(each)
+            groups.setdefault(places.get(each.span, each.span), []).append(each)
     told: dict[int, Diagnostic | None] = {}
     for group in groups.values():
         if len(group) > 1:
@@ -129,6 +132,11 @@ def told_together(found: Sequence[Diagnostic], inference: Inference) -> list[Dia
             told[id(first)] = _of_all(first, [each for each in group if each is not first])
     merged = (told.get(id(each), each) for each in found)
     return [each for each in merged if each is not None]
+
+
+def _is_agreed(value: Value) -> bool:
+    """Whether all that read an output declare it as its own port does."""
+    return all(layer.input_ports[number].declares_as(value.port) for layer, number in value.consumers)
 
 
 def _of_all(first: Diagnostic, others: Sequence[Diagnostic]) -> Diagnostic:

@@ -24,7 +24,7 @@ from irrun.check.origins import as_told, cause_of, fits, misarrived
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
-from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value
+from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, Value, outside
 from irrun.ir.naming import name_sizes
 from irrun.ir.stored import Stored
 from irrun.ir.structure import topological_order
@@ -224,7 +224,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         found, *infos = with_warnings([found, *others])
         inference.report_all(infos)
         if bodies and found.code not in inference.ignore:
-            found = _with_inside(found, violation, said, inference)
+            found = _with_inside(found, violation, layer, said, inference)
         refused = _refused(found, violation, op, layer, inputs, attrs, inference)
         if bodies and layer.graph.owner is None:
             inside = [each for each in inference.diagnostics[said:] if each.severity == "error" and each is not found]
@@ -266,15 +266,33 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 
 
-def _with_inside(found: Diagnostic, violation: Violation, said: int, inference: Inference) -> Diagnostic:
-    """A violation of what a body gets, with the errors in the body as notes: they follow from it."""
+def _with_inside(found: Diagnostic, violation: Violation, layer: Layer, said: int, inference: Inference) -> Diagnostic:
+    """A violation of what a body gets, with the errors in the body as notes that follow from it: it has none of them
+    where it gets what it declares."""
     if violation.place is None or not isinstance(violation.place[0], BodyInput):
         return found
     since = inference.diagnostics[said:]
     inside = [each for each in since if each.severity == "error"]
+    body = _body_at_fault(violation, layer) if inside else None
+    if body is not None:
+        scratch = Inference(inference.weights)
+        infer_graph(body.graph, scratch, {} if _branches(layer) else _retyped(body.graph, inference))
+        alone = {(each.layer, each.message) for each in scratch.diagnostics}
+        inside = [each for each in inside if (each.layer, each.message) not in alone]
     inference.diagnostics[said:] = [each for each in since if each not in inside]
     notes = [Note(f"with that, layer {each.layer} fails: {each.message}", each.span) for each in inside[:MAX_NOTED]]
     return replace(found, notes=(*found.notes, *notes))
+
+
+def _retyped(body: Graph, inference: Inference) -> dict[Layer, Tensor]:
+    """The parameters of a body in the shapes that they declare and the types that they get, from which nothing follows
+    but where they are the same."""
+    sources = {layer: outside(layer) for layer in body.parameters}
+    return {
+        layer: Tensor(inference.tensor(source).type, _declared(layer, Inference(inference.weights)).shape)
+        for layer, source in sources.items()
+        if source is not None
+    }
 
 
 def _can_do_without(op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any]) -> bool:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from irrun.diagnostics import Diagnostic, counted
-from irrun.ir.constants import unread_bytes
+from irrun.ir.constants import contradicts_port, unread_bytes
 from irrun.ir.graph import Layer, Model
 from irrun.ir.weights import Blob, Weights, WeightsError
 from irrun.ir.xml import attribute_span
@@ -32,7 +33,10 @@ def check_whole(model: Model, most: int | None) -> Iterator[Diagnostic]:
 
 def _unread(known: Sequence[tuple[Layer, Blob]], weights: Weights) -> Iterator[Diagnostic]:
     gaps = [gap for gap in unread_bytes([layer for layer, _ in known], weights) if gap[1] > _PADDING]
-    if not gaps:
+    odd = [blob for layer, blob in known if contradicts_port(layer, blob)] if gaps else []  # of which it is told
+    offsets = Counter(blob.offset for _, blob in known) if odd else {}
+    gaps = [gap for gap in gaps if gap[0] not in {blob.offset + blob.size for blob in odd}]
+    if not gaps or any(offsets[blob.offset] > 1 for blob in odd):  # whose own bytes these may be
         return
     start, size = gaps[0]
     before = [(blob.offset + blob.size, layer) for layer, blob in known if blob.offset + blob.size <= start]

@@ -201,12 +201,7 @@ def _with_inferred(
         and not (found.code in ("W931", "W932") and found.layer in unconnected)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
-    explained = any(
-        each.severity == "error"
-        or each.code == "W904"
-        or (each.code in ("W931", "W932") and each.layer is not None and each.layer.type == "Const")
-        for each in problems
-    )
+    explained = any(each.severity == "error" or each.code == "W904" for each in problems)
     if not explained and not model.edited:  # the bytes of what was taken out stay until the model is written
         problems += check_whole(model, searched)
     if inference.contradicted:  # where it matters no more how these are spelt

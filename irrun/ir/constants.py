@@ -64,7 +64,8 @@ def _report_together(errors: list[tuple[Layer, WeightsError]], weights: Weights,
 def _warn_of_overlaps(constants: list[Layer], weights: Weights, findings: Findings) -> None:
     """One warning for each Const that has bytes of others, at the one that has likely moved: equal blobs are one on
     purpose."""
-    overlaps = list(_overlaps(constants, weights))
+    lacking = any(each.code in ("E205", "E208") for each in findings.diagnostics)  # layers, of which it is told
+    overlaps = list(_overlaps(constants, weights, lacking=lacking))
     counts = Counter(layer for overlap in overlaps for layer in overlap.pair)
     found: dict[Layer, list[_Overlap]] = {}
     for overlap in overlaps:
@@ -108,7 +109,7 @@ class _Overlap:
     """Where the only bytes are that nobody reads, if it is these that would be those of the one, which has others."""
 
 
-def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
+def _overlaps(constants: list[Layer], weights: Weights, *, lacking: bool) -> Iterator[_Overlap]:
     blobs = [
         (blob.offset, -blob.end, layer) for layer in constants if (blob := weights.checked(layer)) and blob.elements
     ]
@@ -126,14 +127,14 @@ def _overlaps(constants: list[Layer], weights: Weights) -> Iterator[_Overlap]:
             whole.append((layer, last[2], offset, -end))
         if last is None or -end > last[1]:
             last = offset, -end, layer
-    unread = unread_bytes(constants, weights) if whole and _are_all(constants, weights) else []
+    unread = unread_bytes(constants, weights) if whole and not lacking and _are_all(constants, weights) else []
     if len(unread) != 1:
         return
     places = places or _Places(constants, weights)
-    lacking = places.lacking({layer for pair in whole for layer in pair[:2]})
+    odd = places.lacking({layer for pair in whole for layer in pair[:2]})
     for one, other, start, end in whole:
-        if lacking is not None and lacking in (one, other):
-            yield _Overlap((one, other), lacking, start, end, unread[0][0])
+        if odd is not None and odd in (one, other):
+            yield _Overlap((one, other), odd, start, end, unread[0][0])
 
 
 def _are_all(constants: list[Layer], weights: Weights) -> bool:
