@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 
 from irrun.records import NamedTuple, dataclass
@@ -149,6 +149,12 @@ class Diagnostic:
     def __str__(self) -> str:
         where = ":".join(str(part) for part in (self.file, self.line, self.column) if part is not None)
         return f"{where + ': ' if where else ''}{self.severity}[{self.code}]: {self.message}"
+
+
+def retold(found: Iterable[Diagnostic], told: Mapping[int, Diagnostic | None]) -> list[Diagnostic]:
+    """What is found, with what is told instead of some, by their identity; None where that is nothing."""
+    said = (told.get(id(each), each) for each in found)
+    return [each for each in said if each is not None]
 
 
 def limited(found: Iterable[Diagnostic]) -> list[Diagnostic]:

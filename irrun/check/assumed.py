@@ -9,7 +9,7 @@ from typing import Any
 from irrun.check.attributes import as_written
 from irrun.check.infer import Inference, InferredLayer
 from irrun.check.origins import fits
-from irrun.diagnostics import Diagnostic, LayerName, Note, Span
+from irrun.diagnostics import Diagnostic, LayerName, Note, Span, retold
 from irrun.interruption import hand_on
 from irrun.spec.attributes import BOOL, INT, INTS, Attr
 from irrun.spelling import listed
@@ -84,8 +84,7 @@ def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
             message, notes = f"{error.message}: {reason.message}", [*notes, *error.notes]
             told[id(error)] = replace(error, message=message, span=reason.span, help=reason.help, notes=tuple(notes))
     errors = {each.span for each in found if each.severity == "error"}  # which say what is wrong with the port
-    said = (told.get(id(each), each) for each in found if not (each.code in _FOLLOWING and each.span in errors))
-    return [each for each in said if each is not None]
+    return retold((each for each in found if not (each.code in _FOLLOWING and each.span in errors)), told)
 
 
 def _with_reason(cause: Diagnostic, taken: Diagnostic) -> Diagnostic:

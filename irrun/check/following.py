@@ -10,7 +10,7 @@ from irrun.check.doubts import OF_INPUTS, followers
 from irrun.check.infer import Inference, InferredLayer, body_of
 from irrun.check.order import doubts_of
 from irrun.check.origins import Supposed
-from irrun.diagnostics import Diagnostic, LayerName, Note, Span
+from irrun.diagnostics import Diagnostic, LayerName, Note, Span, retold
 from irrun.interruption import hand_on
 from irrun.ir.graph import Graph, Value
 
@@ -82,8 +82,7 @@ def told_once(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
             notes = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
             told |= {id(each): None for each in others} | {id(first): replace(first, notes=(*first.notes, *notes))}
     told |= {id(each): None for each in found if each.code == "W913" and each.layer in concerned - {None}}
-    merged = (told.get(id(each), each) for each in found)
-    return [each for each in merged if each is not None]
+    return retold(found, told)
 
 
 def _cause_of(found: Diagnostic, node: InferredLayer, inference: Inference) -> Value | None:
@@ -130,8 +129,7 @@ def told_together(found: Sequence[Diagnostic], inference: Inference) -> list[Dia
             first = next((each for each in group if each.severity == "error"), group[0])
             told |= {id(each): None for each in group}
             told[id(first)] = _of_all(first, [each for each in group if each is not first])
-    merged = (told.get(id(each), each) for each in found)
-    return [each for each in merged if each is not None]
+    return retold(found, told)
 
 
 def _is_agreed(value: Value) -> bool:

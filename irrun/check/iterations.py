@@ -11,7 +11,7 @@ from irrun.check.attributes import with_note
 from irrun.check.doubts import doubtful_source
 from irrun.check.infer import Inference, InferredLayer, body_of, failing_alone, infer_graph, read_alone
 from irrun.check.origins import contradicts, misarrived, misdeclared
-from irrun.diagnostics import Diagnostic, LayerName, Note
+from irrun.diagnostics import Diagnostic, LayerName, Note, retold
 from irrun.ir.bodies import OF_SLICES
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap, leading_to, outside
 from irrun.ir.xml import attribute_span
@@ -56,8 +56,8 @@ def told_at_entries(
         if each.code == "W944" or (each.code == "W930" and each.message.startswith(_ENTRIES)):
             unread.setdefault((each.layer, each.line), []).append(each)
     told: dict[int, Diagnostic | None] = {}
-    for each in read:
-        sliced = next((other for other in found if each.code == "W943" and _is_of_slices(other, each)), None)
+    for each in (one for one in read if one.code == "W943"):
+        sliced = next((other for other in found if _is_of_slices(other, each)), None)
         if sliced is not None:
             told[id(each)] = None
             told[id(sliced)] = with_note(sliced, each)
@@ -76,9 +76,7 @@ def told_at_entries(
         if first.code == "W930":
             told |= {id(each): None for each in others}
             told[id(first)] = reduce(with_note, others, first)
-    kept = ([told.get(id(each), each) for each in given] for given in (read, found))
-    read, found = ([each for each in given if each is not None] for given in kept)
-    return read, found
+    return retold(read, told), retold(found, told)
 
 
 def _is_of_slices(found: Diagnostic, unused: Diagnostic) -> bool:

@@ -248,6 +248,11 @@ class Program:
         """The array of a tensor; None for one that is not constant."""
         return None if number is None else self.constants.get(number)
 
+    def known(self, number: int) -> Tensor:
+        """What is known of a tensor, its value where it is constant."""
+        tensor, constant = self.tensors[number], self.constants.get(number)
+        return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
+
     def makers(self) -> dict[int | None, Instruction]:
         """The instruction that makes each tensor, where none has posts yet."""
         return {number: instruction for instruction in self.instructions for number in instruction.outputs}

@@ -125,8 +125,8 @@ def _sorted(team: Team, keys: Array, first: int, bits: int) -> Array:
             arguments = _SORT.of(**told)
             team.run(_address_of(SparseKind(step, 8)), data_address(arguments), shared=parts > 1)
             if step == "tally":  # a digit's keys of the first part come first
-                ends = np.cumsum(places.T.ravel())
-                places[...] = (ends - places.T.ravel()).reshape(-1, parts).T
+                counts = places.T.ravel()
+                places[...] = (np.cumsum(counts) - counts).reshape(-1, parts).T
         keys, other = other, keys
     return keys
 

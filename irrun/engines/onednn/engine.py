@@ -86,9 +86,8 @@ CODED = frozenset(
 class OneDNN:
     """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Unless it is `alone` it
     leaves products of few rows to others, attention that is worth code of its own, and depthwise convolutions that it
-    has no kernel for; one that is `sparing` leaves
-    convolutions. It `leaves_codes` to others where it would not add up products of bytes exactly, but the processor
-    can."""
+    has no kernel for; one that is `sparing` leaves convolutions. It `leaves_codes` to others where it would not add up
+    products of bytes exactly, but the processor can."""
 
     name = "onednn"
     decodes = False

@@ -325,11 +325,13 @@ def cube(x: Array, output: Array) -> None:
 def any_power(x: Array, exponent: Array, output: Array) -> None:
     """x to any power. numpy takes the root where a row has one exponent of 0.5, which is another one of -infinity and
     of -0."""
-    edges = np.equal(exponent, HALF) & (np.equal(x, ZERO) | np.equal(x, -INFINITY))
-    magnitudes = np.absolute(x) if edges.any() else None
+    halves = np.equal(exponent, HALF)
+    if not halves.any():
+        np.power(x, exponent, output)
+        return
+    edges, magnitudes = halves & (np.equal(x, ZERO) | np.equal(x, -INFINITY)), np.absolute(x)  # it may be the output
     np.power(x, exponent, output)
-    if magnitudes is not None:
-        np.copyto(output, magnitudes, where=edges)
+    np.copyto(output, magnitudes, where=edges)
 
 
 def tanh_gelu(x: Array, output: Array) -> None:

@@ -32,9 +32,8 @@ Origins = frozenset[int]
 
 
 def enclose(program: Program, setting: Setting) -> Program:
-    shapes = setting.shapes
-    known = shapes is not None and all(isinstance(size, int) for shape in shapes for size in shape)
-    if not (known or setting.sizes is not None) or not setting.engines or setting.watched or not setting.encloses:
+    known = setting.whole or setting.sizes is not None
+    if not known or not setting.engines or setting.watched or not setting.encloses:
         return program
     if setting.sizes is None and all(tensor.static for tensor in program.tensors):
         return program

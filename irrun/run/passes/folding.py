@@ -53,8 +53,7 @@ class Folding:
         self._constants: dict[int, Tensor] = {}
         self._open_answers: dict[Hashable, Inferred] = {}
         self._inference = Inference(setting.weights)
-        shapes = setting.shapes
-        self._whole = shapes is not None and all(isinstance(size, int) for shape in shapes for size in shape)
+        self._whole = setting.whole
         self._moved: set[int | None] = set()  # tensors of another rank, or other sizes, than was known of them
         if setting.shapes is not None:
             for number, shape in zip(program.parameters, setting.shapes, strict=False):  # not of what `sizing` makes
@@ -88,15 +87,14 @@ class Folding:
         return self._asked(instruction, [self._tensor(number) for number in instruction.inputs])
 
     def _tensor(self, number: int | None) -> Tensor | None:
-        """What is known of a tensor, its value where it is constant."""
+        """What is known of a tensor, of a constant once made."""
         if number is None:
             return None
-        constant = self.program.constants.get(number)
-        if constant is None:
+        if number not in self.program.constants:
             return self.program.tensors[number]
         known = self._constants.get(number)
         if known is None:
-            known = self._constants[number] = Tensor(self.program.tensors[number].type, constant.shape, constant)
+            known = self._constants[number] = self.program.known(number)
         return known
 
     def _is_asked(self, instruction: Instruction) -> bool:

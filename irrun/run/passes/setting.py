@@ -118,6 +118,11 @@ class Setting:
     _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 
     @property
+    def whole(self) -> bool:
+        """Whether shapes of the inputs are set, with all sizes."""
+        return self.shapes is not None and all(isinstance(size, int) for shape in self.shapes for size in shape)
+
+    @property
     def sizes(self) -> Evaluation | None:
         """What is open in a program that is to be settled, in numbers."""
         return None if self.presumed is None else self.presumed.sizes

@@ -150,16 +150,10 @@ def _is_decided(part: Instruction, program: Program) -> bool:
     assert program.sizing is not None
     if part.bodies or any(number in program.sizing.results for number in part.inputs):
         return False
-    inputs = [None if number is None else _tensor(number, program) for number in part.inputs]
+    inputs = [None if number is None else program.known(number) for number in part.inputs]
     inferred = part.op.infer(inputs, part.attrs)
     outputs = [program.tensors[number] for number in part.outputs]
     return inferred.decided and [*map(known_of, inferred.outputs[: len(outputs)])] == [*map(known_of, outputs)]
-
-
-def _tensor(number: int, program: Program) -> Tensor:
-    """What is known of a tensor, its value where it is constant."""
-    tensor, constant = program.tensors[number], program.constants.get(number)
-    return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
 
 
 def same_known(a: Tensor, b: Tensor) -> bool:
