@@ -21,7 +21,8 @@ from irrun.spec.traits import Reshaping
 
 
 class Step(NamedTuple):
-    """What an instruction has become, whoever has compiled it, `outcomes` in short, and the number of its kind."""
+    """What an instruction has become, by one of the engines that would compile it, `outcomes` in short, and the number
+    of its kind."""
 
     kind: int
     outcomes: tuple[Hashable, ...]
@@ -171,7 +172,7 @@ def _follow(assignment: Assignment, course: Course, own: Instruction, model: _Mo
             assignment.place(number)
         for position, layout in compiled.gives.items():
             assignment.lay(own.results[position], layout, taken.engine, own.layer)
-    program.instructions.append(own.changed(work=work, compiled=compiled))
+    program.instructions.append(own.changed(by=taken.engine.name, work=work, compiled=compiled))
     return True
 
 
@@ -183,13 +184,14 @@ def _root(view: Instruction, program: Program) -> int:
 
 
 def _outcome(instruction: Instruction) -> Hashable:
-    """What an instruction has become, but for its sizes."""
+    """What an instruction has become, but for its sizes, and for whose it is where nobody else has to know that."""
     work, compiled = instruction.work, instruction.compiled
-    own = instruction.by, instruction.reads, instruction.results, len(instruction.posts)
+    own = instruction.reads, instruction.results, len(instruction.posts)
     if work is None or compiled is None:
-        return own
+        return instruction.by, *own
     gives = tuple((position, layout.strides is None) for position, layout in compiled.gives.items())
-    return own, len(work.outputs), compiled.doubtful, compiled.coded, gives
+    opaque = instruction.by if any(is_known_to_one for _, is_known_to_one in gives) else None
+    return opaque, *own, len(work.outputs), compiled.doubtful, compiled.coded, gives
 
 
 class _Kinds:
