@@ -43,17 +43,25 @@ class Reserve:
         if size < LEAST:
             return allocate(size)
         with self._lock:
-            for number in sorted(range(len(self._blocks)), key=lambda number: self._blocks[number].nbytes):
-                block = self._blocks.pop(number)
-                free = size + ALIGNMENT <= block.nbytes <= ROOMY * size and sys.getrefcount(block) <= OWN_REFERENCES
-                self._blocks.insert(number, block)
-                if free:
-                    return cut(block, size)
+            free = [number for number in range(len(self._blocks)) if self._is_free(number)]
+            fitting = [number for number in free if size + ALIGNMENT <= self._blocks[number].nbytes <= ROOMY * size]
+            if fitting:
+                return cut(self._blocks[min(fitting, key=lambda number: self._blocks[number].nbytes)], size)
+            # what is there goes back where a larger block will stand for it: the system is quick to give it once more
+            replaced = {number for number in free if size < ROOMY * self._blocks[number].nbytes < ROOMY * size}
+            self._blocks = [block for number, block in enumerate(self._blocks) if number not in replaced]
             block = np.empty(size + size // 4 + ALIGNMENT, np.uint8)  # what nobody writes to costs nothing
             self._blocks.append(block)
             while len(self._blocks) > MAX_BLOCKS or sum(own.nbytes for own in self._blocks) > MAX_BYTES:
                 del self._blocks[0]
             return cut(block, size)
+
+    def _is_free(self, number: int) -> bool:
+        """Whether no array lies in a block."""
+        block = self._blocks.pop(number)
+        free = sys.getrefcount(block) <= OWN_REFERENCES
+        self._blocks.insert(number, block)
+        return free
 
     def lend(self, size: int) -> Array:
         """As `take`, as an array that goes when nobody uses it, so that a meter may count its bytes until then."""

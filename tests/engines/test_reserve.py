@@ -48,6 +48,24 @@ def test_more_than_fits_and_much_less_is_new():
     assert len(addresses) == 3
 
 
+def test_memory_goes_back_before_more_is_taken_that_stands_for_it(monkeypatch):
+    """Not while an array lies in it, nor where what is taken is too large for those who need it."""
+    reserve, empty = Reserve(), np.empty
+    held = reserve.take(3 * LEAST)
+    for size in (LEAST, 8 * LEAST):
+        reserve.take(size)
+    kept = []
+
+    def noted(*args):
+        kept.extend(own.nbytes // LEAST for own in reserve._blocks)
+        return empty(*args)
+
+    monkeypatch.setattr(np, "empty", noted)
+    reserve.take(12 * LEAST)
+    assert kept == [3, 1]
+    assert owner_of(held) is reserve._blocks[0]
+
+
 def test_the_smallest_memory_that_does_is_given():
     reserve = Reserve()
     large, small = reserve.take(3 * LEAST), reserve.take(LEAST)
