@@ -54,6 +54,11 @@ def compiled_again(work: Work, instruction: Instruction, taken: Taken) -> Compil
     return again(work) if again is not None else compile_work(taken.engine, work, instruction)
 
 
+def comes_alike(a: Compiled, b: Compiled) -> bool:
+    """Whether two works that were compiled want and give the same."""
+    return (a.wants, a.gives, a.taken, a.coded) == (b.wants, b.gives, b.taken, b.coded)
+
+
 def work_of(instruction: Instruction, operands: Sequence[Operand | None], outputs: Sequence[Operand]) -> Work:
     """An instruction as engines see it; `operands` are those of `Instruction.operands`."""
     posts: list[Post] = []

@@ -11,16 +11,18 @@ from irrun.spec.op import Array
 if TYPE_CHECKING:
     from irrun.run.bodies import Iterations
     from irrun.run.preparation import Preparation
+    from irrun.run.program import Program
 
 
 class Enclosure:
-    """Safe for threads. `preparation` is that of the `enclosed` program of an instruction.
+    """Safe for threads. `preparation` is that of the `enclosed` program of an instruction, perhaps with other numbers
+    of tensors.
 
     Frames share what computes it: the sizes of a model's inputs often come once, those within a row again.
     """
 
-    def __init__(self, preparation: Preparation) -> None:
-        self.preparation = preparation
+    def __init__(self, enclosed: Program, preparation: Preparation) -> None:
+        self.enclosed, self.preparation = enclosed, preparation
         self._idle: list[Iterations] = []
 
     def compute(self, arrays: Sequence[Array], run: Run) -> list[Array]:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field, replace
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
-from weakref import proxy
+from weakref import WeakValueDictionary, proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import aligned, allocate
@@ -27,6 +27,7 @@ from irrun.run.passes import prepare
 from irrun.run.passes.setting import Setting
 from irrun.run.patterns import Pattern, Shapes, fits, grown, open_shapes
 from irrun.run.program import KERNEL, VIEW, Program
+from irrun.run.siblings import compact, kin_of, sibling_of
 from irrun.run.specialization import Specialization, at_most_small, is_typed, is_unsized
 from irrun.spec.op import Array
 from irrun.spec.traits import Accumulating, Products
@@ -45,7 +46,7 @@ MAX_PATIENT = 32
 
 PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
-and in many where there are no products to be computed."""
+and in many where there are no products to be computed. To siblings they come more often than that by chance."""
 
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
@@ -129,7 +130,8 @@ class Preparation:
     for shapes when they come again; until then one does for all, of instructions that are specialised one by one. So it
     is for inputs of a model where the latest program is light.
 
-    `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that.
+    `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that. Where it
+    has a `model`, that of a sibling, its programs are made like those of it.
     """
 
     def __init__(
@@ -141,6 +143,7 @@ class Preparation:
         *,
         patient: bool = False,
         ready: bool = True,
+        model: Preparation | None = None,
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
@@ -162,6 +165,11 @@ class Preparation:
         self._turn = 0  # how often a block was taken
         self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
         self._templates: Templates | None = None
+        self._model = model
+        if model is not None:
+            model._patience = MORE_PATIENCE
+        self._kin: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()
+        """The first ones of the enclosed programs that are siblings."""
 
     @property
     def program(self) -> Program:
@@ -300,21 +308,56 @@ class Preparation:
             return True
 
     def _patiently(self, shapes: Shapes) -> _Prepared:
+        found = self._sized(shapes)
+        if found is not None:
+            return found
+        if (self._model or self)._has_come(shapes):
+            return self._keep((shapes, False), self._like_model(shapes) or self._made(shapes, False))
+        return self._for_all_sizes()
+
+    def _sized(self, shapes: Shapes) -> _Prepared | None:
+        """What is kept for inputs of these shapes."""
         with self._lock:
             found = self._kept.get((shapes, False))
             if found is not None:
                 self._kept.move_to_end((shapes, False))
-                return found
+            return found
+
+    def _has_come(self, shapes: Shapes) -> bool:
+        """Whether shapes have come often enough before to get a program; now they have once more."""
+        with self._lock:
             seen = self._seen.pop(shapes, 0)
             self._seen[shapes] = seen + 1
             while len(self._seen) > MAX_SEEN:
                 self._seen.popitem(last=False)
-        if seen >= self._patience:
-            return self._keep((shapes, False), self._made(shapes, False))
+        return seen >= self._patience
+
+    def _for_all_sizes(self) -> _Prepared:
+        """One program for all sizes of inputs, whose instructions are specialised one by one."""
         if self._open is None:
-            tensors = [self.built.tensors[number] for number in self.built.parameters]
-            self._open = self._prepare(replace(self._setting, shapes=tuple(tensor.shape or () for tensor in tensors)))
+            self._open = self._like_model(None) or self._prepare(self._open_setting())
         return self._open
+
+    def _open_setting(self) -> Setting:
+        tensors = [self.built.tensors[number] for number in self.built.parameters]
+        return replace(self._setting, shapes=tuple(tensor.shape or () for tensor in tensors))
+
+    def _like_model(self, shapes: Shapes | None) -> _Prepared | None:
+        """The program for inputs of these shapes, or for all sizes, as it is of the model; None where there is none, or
+        that cannot be."""
+        model, setting = self._model, self._setting
+        if model is None or setting.refused:
+            return None
+        if shapes is None:
+            theirs, setting = model._for_all_sizes(), self._open_setting()
+        else:
+            theirs = model._sized(shapes) or model._keep((shapes, False), model._made(shapes, False))
+            setting = replace(setting, shapes=shapes)
+        if theirs is model._any:
+            return None
+        with self._paused():
+            program = sibling_of(theirs.program, model.built, self.built, setting)
+            return None if program is None else _Prepared(program, self._specializations(program, setting))
 
     def _found(self, shapes: Shapes, watched: bool) -> _Prepared | None:
         """What is kept for inputs of these shapes, or for a pattern of theirs."""
@@ -384,10 +427,15 @@ class Preparation:
             kept = [*self._kept.values()]
         for prepared in reversed(kept):  # one template made most of them, the latest above all
             for found in prepared.specializations.values():
-                if isinstance(found, Enclosure) and found.preparation.built is program:
+                if isinstance(found, Enclosure) and found.enclosed is program:
                     return found
-        own = replace(self._setting, iterated=False)
-        return Enclosure(Preparation(program, own, self._kernels, self._comparison, patient=True))
+        own, setting = compact(program), replace(self._setting, iterated=False)
+        kin = None if own is None else kin_of(own)
+        model = None if kin is None else self._kin.get(kin)
+        made = Preparation(own or program, setting, self._kernels, self._comparison, patient=True, model=model)
+        if kin is not None and model is None:
+            self._kin[kin] = made
+        return Enclosure(program, made)
 
 
 def _fixed(program: Program) -> Shapes | None:

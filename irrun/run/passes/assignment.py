@@ -21,6 +21,7 @@ from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
 from irrun.run.compiling import (
     EngineFailed,
+    comes_alike,
     compile_work,
     compiled_again,
     dense_operand,
@@ -169,7 +170,7 @@ class Assignment:
             return taken.work, taken.compiled
         work = self._weighted(instruction, taken)
         found = compiled_again(work, instruction, taken)
-        return None if found is None or not _alike(found, taken.compiled) else (work, found)
+        return None if found is None or not comes_alike(found, taken.compiled) else (work, found)
 
     def weights(self, instruction: Instruction) -> tuple[int, ...]:
         """Which of the operands of an instruction are weights."""
@@ -444,11 +445,6 @@ class Assignment:
                 if number in program.constants:
                     self._aligned(number)
         return program
-
-
-def _alike(a: Compiled, b: Compiled) -> bool:
-    """Whether two works that were compiled want and give the same."""
-    return (a.wants, a.gives, a.taken, a.coded) == (b.wants, b.gives, b.taken, b.coded)
 
 
 def _spread(array: Array) -> tuple[int, ...] | None:

@@ -9,6 +9,7 @@ sizes of the row are there.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Sequence
 from dataclasses import field, replace
 
 from irrun.records import dataclass
@@ -168,12 +169,14 @@ class _Enclosing:
         results = tuple(sorted(number for number in row.made if readers[number]))
         constants = {n: program.constants[n] for n in row.read if n in program.constants}
         compressed = {n: program.compressed[n] for n in row.read if n in program.compressed}
-        parameters = tuple(sorted(row.read.difference(constants, compressed)))
+        instructions = _in_order(row.instructions, results)
+        read = dict.fromkeys(number for instruction in instructions for number in instruction.operands)
+        parameters = tuple(n for n in read if n in row.read and n not in constants and n not in compressed)
         inner = replace(
             program,
             parameters=parameters,
             results=results,
-            instructions=row.instructions,
+            instructions=instructions,
             constants=constants,
             compressed=compressed,
             reserved=0,
@@ -182,3 +185,21 @@ class _Enclosing:
         self._instructions.append(
             Instruction(first.layer, ENCLOSED, {}, {}, parameters, results, ports=(), enclosed=inner)
         )
+
+
+def _in_order(instructions: Sequence[Instruction], results: Sequence[int]) -> list[Instruction]:
+    """Instructions of a row, each behind those that it needs, in the order that alone tells: so what is alike in all
+    else, as experts are, is so in this, too, in whatever order the file has its layers."""
+    makers = {number: instruction for instruction in instructions for number in instruction.results}
+    ordered: dict[int, Instruction] = {}
+    waiting = [(makers[number], False) for number in reversed(results) if number in makers]
+    while waiting:
+        instruction, ready = waiting.pop()
+        if id(instruction) in ordered:
+            continue
+        if ready:
+            ordered[id(instruction)] = instruction
+            continue
+        waiting.append((instruction, True))
+        waiting += [(makers[n], False) for n in reversed(instruction.operands) if n in makers]
+    return [*ordered.values(), *(own for own in instructions if id(own) not in ordered)]
