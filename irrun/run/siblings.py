@@ -64,13 +64,11 @@ def kin_of(program: Program) -> Hashable:
     sizes: dict[Hashable, int] = {}  # open ones, by what is equal where they are
 
     def pattern(shape: Shape | None) -> Hashable:
-        return (
-            None
-            if shape is None
-            else tuple(
-                (sizes.setdefault(key_of(size), len(sizes)), size.low, size.high) if isinstance(size, Dim) else (size,)
-                for size in shape
-            )
+        if shape is None:
+            return None
+        return tuple(
+            (sizes.setdefault(key_of(size), len(sizes)), size.low, size.high) if isinstance(size, Dim) else (size,)
+            for size in shape
         )
 
     def known(number: int, tensor: Tensor) -> Hashable:
@@ -96,7 +94,7 @@ def sibling_of(model: Program, built: Program, own: Program, setting: Setting) -
     """What becomes of `own` where the `model` has become of `built`, whose kin it is; None where that has to be found
     out: something but engines has looked at weights, or an engine wants or gives something else for these."""
     varied = {*built.compressed, *(n for n, array in built.constants.items() if _is_weight(built.tensors[n], array))}
-    constants = _constants(model, built, own, varied, setting)
+    constants = _constants(model, built, own, varied, setting) if _reads(model, built, varied) else None
     if constants is None or not model.compressed.keys() <= built.compressed.keys():
         return None
     compressed = {number: own.compressed[number] for number in model.compressed}
@@ -116,6 +114,17 @@ def sibling_of(model: Program, built: Program, own: Program, setting: Setting) -
 
 def _is_weight(tensor: Tensor, array: Array) -> bool:
     return tensor.type in FLOAT and is_weight(array)
+
+
+def _reads(model: Program, built: Program, varied: set[int]) -> bool:
+    """Whether all that has read weights still does, where it makes any elements: else what they hold has told that it
+    need not, such as factors that are all 1."""
+    read = {part.outputs[0]: part.inputs for own in model.instructions for part in own.parts if part.outputs}
+    return all(
+        varied.intersection(instruction.inputs) <= {*read.get(instruction.outputs[0], ())}
+        or 0 in (model.tensors[instruction.outputs[0]].shape or ())
+        for instruction in built.instructions
+    )
 
 
 def _constants(

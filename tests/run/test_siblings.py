@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from contextlib import contextmanager
+from dataclasses import replace
 from unittest.mock import patch
 
 import numpy as np
@@ -217,3 +218,18 @@ def test_an_error_is_told_of_the_expert_that_makes_it(tmp_path):
             ours.run([data, *given, mask, mask, mask])
         lines.append(error.value.diagnostics[0].span.line)
     assert lines == sorted({*lines})
+
+
+def test_where_weights_have_told_what_need_not_be_computed_nothing_is_taken_over(tmp_path):
+    """As a bias of zeros might, which is none in another expert."""
+    ours, rng = routed(tmp_path, "numpy", weights_of(9)), np.random.default_rng(10)
+    for _ in range(12):
+        x, y, _ = drawn(rng)
+        ours.run([x, y, *[np.eye(1, ROWS, dtype=F32)[0]] * COUNT])
+    first, second, *_ = enclosures(ours)
+    (kept,) = first._kept.values()
+    made = siblings.sibling_of(kept.program, first.built, second.built, second._setting)
+    assert len(made.instructions) == len(kept.program.instructions)
+    bare = [own.changed(posts=own.posts[1:]) for own in kept.program.instructions]
+    less = replace(kept.program, instructions=bare)
+    assert siblings.sibling_of(less, first.built, second.built, second._setting) is None
