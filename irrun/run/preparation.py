@@ -46,7 +46,7 @@ MAX_PATIENT = 32
 
 PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
-and in many where there are no products to be computed. To siblings they come more often than that by chance."""
+and in many where there are no products to be computed, or to all siblings together."""
 
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
@@ -97,6 +97,23 @@ class Block:
     def __del__(self) -> None:
         if hasattr(self, "frames"):  # what a handler of a signal raises may come before
             self.keep(set())
+
+
+class _Seen:
+    """How often shapes have come, the latest ones. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._counts: OrderedDict[Shapes, int] = OrderedDict()
+        self._lock = fork_safe(Lock())
+
+    def count(self, shapes: Shapes) -> int:
+        """How often they have come before; now they have once more."""
+        with self._lock:
+            before = self._counts.pop(shapes, 0)
+            self._counts[shapes] = before + 1
+            while len(self._counts) > MAX_SEEN:
+                self._counts.popitem(last=False)
+        return before
 
 
 class Bodies:
@@ -152,7 +169,7 @@ class Preparation:
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
         self._light = False  # of the latest program for known sizes
         self._open: _Prepared | None = None
-        self._seen: OrderedDict[Shapes, int] = OrderedDict()  # with how often
+        self._seen = _Seen()
         self._lock = fork_safe(Lock())
         self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
         self._dropped = 0  # how often programs made way for others
@@ -166,8 +183,7 @@ class Preparation:
         self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
         self._templates: Templates | None = None
         self._model = model
-        if model is not None:
-            model._patience = MORE_PATIENCE
+        self._common: _Seen = _Seen() if model is None else model._common  # of all siblings
         self._kin: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()
         """The first ones of the enclosed programs that are siblings."""
 
@@ -311,9 +327,11 @@ class Preparation:
         found = self._sized(shapes)
         if found is not None:
             return found
-        if (self._model or self)._has_come(shapes):
-            return self._keep((shapes, False), self._like_model(shapes) or self._made(shapes, False))
-        return self._for_all_sizes()
+        often, model = self._have_come(shapes), self._model
+        made = self._like_model(shapes) if often or (model is not None and model._sized(shapes) is not None) else None
+        if made is None and not often:
+            return self._for_all_sizes()
+        return self._keep((shapes, False), made or self._made(shapes, False))
 
     def _sized(self, shapes: Shapes) -> _Prepared | None:
         """What is kept for inputs of these shapes."""
@@ -323,14 +341,10 @@ class Preparation:
                 self._kept.move_to_end((shapes, False))
             return found
 
-    def _has_come(self, shapes: Shapes) -> bool:
-        """Whether shapes have come often enough before to get a program; now they have once more."""
-        with self._lock:
-            seen = self._seen.pop(shapes, 0)
-            self._seen[shapes] = seen + 1
-            while len(self._seen) > MAX_SEEN:
-                self._seen.popitem(last=False)
-        return seen >= self._patience
+    def _have_come(self, shapes: Shapes) -> bool:
+        """Whether shapes have come often enough before to get a program, here or to siblings; now they have again."""
+        own, common = self._seen.count(shapes), self._common.count(shapes)
+        return own >= self._patience or common >= MORE_PATIENCE
 
     def _for_all_sizes(self) -> _Prepared:
         """One program for all sizes of inputs, whose instructions are specialised one by one."""
