@@ -117,7 +117,8 @@ def measure_varied(measure: str, model: Model, peers: Sequence[Peer], turns: int
 
 
 def varied(inputs: Path, folder: Path) -> tuple[Path, ...]:
-    """Files of inputs, written to `folder`, with other floats: half as much as they vary is added to each at random."""
+    """Files of inputs, written to `folder`, with other data: half as much as floats vary is added to each at random,
+    and integers are drawn from those that are there, unless they are in order, as lengths, masks and segments are."""
     import numpy as np  # not at the top: what this process takes counts as the peak of those it starts
 
     random, paths = np.random.default_rng(0), [folder / f"{number}.npz" for number in range(VARIED)]
@@ -129,6 +130,12 @@ def varied(inputs: Path, folder: Path) -> tuple[Path, ...]:
 
 
 def _moved(array: Any, random: Any) -> Any:
+    import numpy as np
+
+    if array.dtype.kind in "iu":
+        steps = np.diff(array.reshape(-1))
+        in_order = bool((steps >= 0).all() or (steps <= 0).all())
+        return array if in_order else random.choice(array.reshape(-1), array.shape)
     if array.dtype.kind != "f":
         return array
     return (array + random.standard_normal(array.shape) * (array.std() / 2)).astype(array.dtype)

@@ -294,18 +294,21 @@ def test_a_summary_has_a_line_for_each_model_the_slowest_first():
 
 
 def test_data_that_vary_keep_their_shapes_and_types(tmp_path):
-    given = {"x": np.float32([1, 2, 3, 6]), "scalar": np.float16(2), "ids": np.array([3, 1]), "text": np.array(["a"])}
+    given = {"x": np.float32([1, 2, 3, 6]), "scalar": np.float16(2), "ids": np.array([3, 1, 7, 5, 9, 2])}
+    given |= {"lengths": np.array([4, 4, 2]), "text": np.array(["a"])}
     np.savez(tmp_path / "inputs.npz", **given)
     paths = varied(tmp_path / "inputs.npz", tmp_path)
-    seen = set()
+    seen, tokens = set(), set()
     for path in paths:
         with np.load(path) as arrays:
             assert {name: (array.shape, array.dtype) for name, array in arrays.items()} == {
                 name: (np.shape(array), np.asarray(array).dtype) for name, array in given.items()
             }
-            assert (arrays["ids"] == given["ids"]).all()
+            assert (arrays["lengths"] == given["lengths"]).all()
+            assert set(arrays["ids"].tolist()) <= set(given["ids"].tolist())
             seen.add(tuple(arrays["x"].tolist()))
-    assert len(seen) == len(paths) > 1
+            tokens.add(tuple(arrays["ids"].tolist()))
+    assert len(seen) == len(tokens) == len(paths) > 1
 
 
 @pytest.mark.slow
