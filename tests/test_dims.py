@@ -166,6 +166,9 @@ def test_unknown_sizes_broadcast_to_what_is_provable():
     assert broadcast(batch, 7) == 7
     assert broadcast(fresh(2, 3), 7) is None
     assert repr(broadcast(fresh(1, 3), fresh(1, 5))) == "1..5"
+    assert broadcast(fresh(2, 4), fresh(3, 7)).bounds == "3..4"
+    assert broadcast(fresh(1, 4), fresh(3, 7)).bounds == "3..7"
+    assert broadcast(fresh(2, 4), fresh(4, 7)) == 4
     assert (broadcast(batch, fresh(2, 2)) == 2) is True
     assert broadcast_shapes((batch, 1, 4), (3, 1))[0] is batch
     assert broadcast_shapes((2, 4), (3, 4)) is None

@@ -397,9 +397,11 @@ def broadcast(*sizes: Size) -> Size | None:
             high = None if result.high is None or size.high is None else max(result.high, size.high)
             if _cut_of(size, result):
                 continue
-            if (size.low is not None and size.low > 1) or _cut_of(result, size):
+            if min(result.low or 0, size.low or 0) > 1:  # neither may be 1, so they are equal
+                result = meet(size, result)
+            elif (size.low or 0) > 1 or _cut_of(result, size):
                 result = size
-            elif not (result.low is not None and result.low > 1):
+            elif (result.low or 0) <= 1:
                 result = _opaque(("broadcast", frozenset((result.key, size.key))), low, high)
     return result
 
