@@ -370,6 +370,19 @@ def meet(a: Size, b: Size) -> Size:
     return b if isinstance(b, int) else a.within(b.low, b.high)
 
 
+def divided(size: Size, by: Size) -> Size:
+    """The quotient of a size that has to be a multiple of `by`, as a condition has said: so it has tighter bounds.
+
+    >>> divided(12, 4), divided(fresh(9, 13), 5), fresh(9, 13) // 5
+    (3, 2, 1..2)
+    """
+    quotient: Size = size // by
+    if isinstance(quotient, int) or not isinstance(by, int):
+        return quotient
+    low, high = _bounds(size)
+    return quotient.within(None if low is None else -(-low // by), None if high is None else high // by)
+
+
 def broadcast(*sizes: Size) -> Size | None:
     """The size that `sizes` broadcast to by numpy's rule, or None where they provably do not.
 
