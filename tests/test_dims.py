@@ -185,6 +185,14 @@ def test_a_size_that_has_to_be_a_multiple_has_a_quotient_within_tighter_bounds()
     assert divided(fresh(9, 13), size).bounds == (fresh(9, 13) // size).bounds
 
 
+def test_the_absolute_value_of_a_size_is_itself():
+    size = fresh()
+    assert abs(size) is size
+    assert abs(fresh(-3, 2) - 0).high == 3
+    assert (abs(size - 4) == abs(4 - size)) is True
+    assert np.absolute(np.array([size, -3], object)).tolist() == [size, 3]
+
+
 def test_arrays_of_sizes_compute():
     batch = fresh()
     value = np.array([batch, 3], object)

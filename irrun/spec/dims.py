@@ -157,6 +157,9 @@ class Dim:
     def __neg__(self) -> Any:
         return self * -1
 
+    def __abs__(self) -> Size:
+        return self if self.low is not None and self.low >= 0 else largest(self, -self)
+
     def __add__(self, other: Any) -> Any:
         if not isinstance(other, Size):
             return NotImplemented
