@@ -1073,6 +1073,8 @@ def _(node: Node) -> Shapes:
         priors = meet(priors, divided(predictions, classes))
     else:
         classes = predictions // priors
+        if not attrs["share_location"]:
+            classes = meet(classes, divided(locations, 4) // priors)
     return {"rows": detection_rows(node.dims["N"], classes, priors, attrs)}
 
 

@@ -887,6 +887,8 @@ def test_priors_and_predictions_tell_how_many_classes_there_are():
     op, attrs = ops["DetectionOutput-8"], DETECTION | {"keep_top_k": (-1,), "top_k": 4}
     tensors = [Tensor("f32", shape) for shape in ((3, 20), (3, 15), None)]
     assert op.infer(tensors, op.defaults | attrs).outputs[0].shape == (1, 1, 3 * 3 * 4, 7)
+    tensors = [Tensor("f32", shape) for shape in ((3, 60), (3, fresh()), (1, 1, 20))]
+    assert op.infer(tensors, op.defaults | attrs | {"share_location": False}).outputs[0].shape == (1, 1, 3 * 3 * 4, 7)
 
 
 @pytest.mark.parametrize("name", ["DetectionOutput-1", "DetectionOutput-8"])
