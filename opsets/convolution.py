@@ -30,7 +30,9 @@ from irrun.spec import (
     Shapes,
     Size,
     choice,
+    divided,
     fresh,
+    meet,
     op,
     product,
     shape_text,
@@ -532,7 +534,7 @@ def checked_spatial(node: Node) -> tuple[Sequence[Size], Sequence[Size]]:
         node.fail("C1", message, about=["data", "filters"])
     for size in kernel:
         node.require("C3", size >= 1, f"the kernel is {shape_text(kernel)}, expected an element on every axis")
-    return spatial, kernel
+    return spatial, [size.within(1) if isinstance(size, Dim) else size for size in kernel]
 
 
 def grouped_features(node: Node) -> Any:
@@ -540,13 +542,14 @@ def grouped_features(node: Node) -> Any:
     dims = node.dims
     if "GROUPS" not in dims:
         return None
+    groups = dims["GROUPS"]
     if "CHANNELS" in dims:
-        expected = dims["GROUPS"] * dims["C_IN"]
+        expected = groups * dims["C_IN"]
         found = f"`data` has {dims['CHANNELS']} channels, expected {expected}"
-        node.require(
-            "C4", dims["CHANNELS"] == expected, f"{found}: {dims['GROUPS']} groups of {dims['C_IN']}", about=["data"]
-        )
-    return dims["GROUPS"] * dims["C_OUT"]
+        node.require("C4", dims["CHANNELS"] == expected, f"{found}: {groups} groups of {dims['C_IN']}", about=["data"])
+        if isinstance(dims["C_IN"], int) and dims["C_IN"]:
+            groups = meet(groups, divided(dims["CHANNELS"], dims["C_IN"]))
+    return groups * dims["C_OUT"]
 
 
 def transposed_sizes(node: Node) -> tuple[Size, ...]:

@@ -28,7 +28,9 @@ from irrun.spec import (
     Shapes,
     Size,
     choice,
+    divided,
     exact,
+    meet,
     numpy_dtype,
     op,
     product,
@@ -386,7 +388,7 @@ def _(node: Node) -> Shapes:
             f"{name} has {shape[1]} channels, but {channels} before",
             about=[("pyramid", number)],
         )
-        channels = shape[1] if isinstance(shape[1], int) else channels
+        channels = meet(channels, shape[1])
     for number, tensor in enumerate(layers):
         check_pixels(node, "C3", tensor, ("pyramid", number))
     size = node.attrs["output_size"]
@@ -1064,6 +1066,15 @@ def _(node: Node) -> Shapes:
     if pairs is not None:
         message = f"`additional_class_preds` has {pairs} columns, expected {priors * 2}"
         node.require("C5", pairs == priors * 2, message, "additional_class_preds")
+        priors = meet(priors, divided(pairs, 2))
+    if attrs["share_location"]:
+        priors = meet(priors, divided(locations, 4))
+    if "num_classes" in attrs:
+        priors = meet(priors, divided(predictions, classes))
+    else:
+        classes = predictions // priors
+        if not attrs["share_location"]:
+            classes = meet(classes, divided(locations, 4) // priors)
     return {"rows": detection_rows(node.dims["N"], classes, priors, attrs)}
 
 

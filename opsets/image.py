@@ -28,6 +28,7 @@ from irrun.spec import (
     Size,
     Tensor,
     choice,
+    divided,
     every,
     exact,
     fresh,
@@ -466,7 +467,7 @@ def yuv_height(node: Node, single: bool) -> Shapes:
     node.require("C1", width % 2 == 0, f"the width is {width}, expected an even one")
     if single:
         node.require("C1", rows % 3 == 0, f"`data` has {rows} rows, expected a multiple of 3", about=["data"])
-        return {"height": rows * 2 // 3}
+        return {"height": divided(rows, 3) * 2}
     node.require("C1", rows % 2 == 0, f"the height is {rows}, expected an even one")
     half_height, half_width = node.dims["half_height"], node.dims["half_width"]
     fits = every([half_height * 2 == rows, half_width * 2 == width])
@@ -552,8 +553,9 @@ def nv12_rule(node: Node) -> list[Tensor]:
     for name, size in (("height", height), ("width", width)):
         node.require("C1", size % 2 == 0, f"the {name} is {size}, expected an even one")
     if node.attrs["single_plane"]:
-        return [Tensor(type, (batch, height * 3 // 2, width, 1))]
-    return [Tensor(type, (batch, height, width, 1)), Tensor(type, (batch, height // 2, width // 2, 2))]
+        return [Tensor(type, (batch, divided(height, 2) * 3, width, 1))]
+    colours = Tensor(type, (batch, divided(height, 2), divided(width, 2), 2))
+    return [Tensor(type, (batch, height, width, 1)), colours]
 
 
 def within_bytes(values: Array, dtype: np.dtype[Any]) -> Array:

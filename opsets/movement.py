@@ -41,6 +41,7 @@ from irrun.spec import (
     Tensor,
     Undecided,
     choice,
+    divided,
     element_type,
     every,
     fresh,
@@ -1287,7 +1288,7 @@ def _(node: Node) -> Shapes:
     shape, block = node.shape("data"), node.attrs["block_size"]
     blocks = block ** (len(shape) - 2)
     node.require("C1", shape[1] % blocks == 0, f"`C` is {shape[1]}, which {blocks} does not divide", "data")
-    return {"depth": shape[1] // blocks, "spatial": tuple(size * block for size in shape[2:])}
+    return {"depth": divided(shape[1], blocks), "spatial": tuple(size * block for size in shape[2:])}
 
 
 @op(
@@ -1323,7 +1324,7 @@ def _(node: Node) -> Shapes:
     for number, size in enumerate(shape[2:], 2):
         node.require("C1", size % block == 0, f"dimension {number} is {size}, which {block} does not divide", "data")
     depth = shape[1] * block ** (len(shape) - 2)
-    return {"depth": depth, "spatial": tuple(size // block for size in shape[2:])}
+    return {"depth": depth, "spatial": tuple(divided(size, block) for size in shape[2:])}
 
 
 @op(
@@ -1370,7 +1371,7 @@ def _(node: Node) -> Shapes:
     data, blocks, begins, ends = block_inputs(node, "C1", "C2", "C3", "crops_begin", "crops_end")
     total = product(blocks)
     node.require("C4", data[0] % total == 0, f"`batch` is {data[0]}, which {total} does not divide", "data")
-    output = [data[0] // total]
+    output = [divided(data[0], total)]
     for number, (size, block, begin, end) in enumerate(zip(data, blocks, begins, ends, strict=True)):
         if number:
             message = f"{begin} and {end} are cropped from the {size * block} elements of dimension {number}"
@@ -1422,7 +1423,7 @@ def _(node: Node) -> Shapes:
             padded = size + begin + end
             message = f"dimension {number} is {padded} with its pads, which the block {block} does not divide"
             node.require("C4", padded % block == 0, message, "block_shape")
-            output.append(padded // block)
+            output.append(divided(padded, block))
     return {"output": tuple(size.within(0) if isinstance(size, Dim) else size for size in output)}
 
 

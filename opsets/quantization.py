@@ -21,6 +21,7 @@ from irrun.spec import (
     broadcast_shapes,
     choice,
     incompatible,
+    meet,
     numpy_dtype,
     op,
     shape_text,
@@ -106,6 +107,8 @@ def _(node: Node) -> Shapes:
             f"`{name}` is {shape_text(tensor.shape)}, which does not broadcast to {shape_text(x)} ({mode})",
             about=[name],
         )
+        if result is not None:
+            x = tuple(map(meet, x, result))
     return {"result": x}
 
 
@@ -117,7 +120,7 @@ def _(node: Node) -> Shapes:
         Input("scale", "T", "[*scale]"),
         Input("shift", "T", "[*shift]", optional=True),
     ],
-    outputs=[Output("result", "T", "[*data]")],
+    outputs=[Output("result", "T", "[*result]")],
     attrs=[Attr("destination_type", choice("f8e4m3", "f8e5m2"), assumed="f8e4m3")],
 )
 def fake_convert(data: Array, scale: Array, shift: Array | None = None, *, destination_type: str) -> Any:
@@ -144,7 +147,7 @@ def fake_convert(data: Array, scale: Array, shift: Array | None = None, *, desti
 
 
 @fake_convert.shapes
-def _(node: Node) -> None:
+def _(node: Node) -> Shapes:
     data, scale = node.shape("data"), node.shape("scale")
     result = broadcast_shapes(data, scale)
     fits = result is not None and not incompatible(result, data)
@@ -157,3 +160,4 @@ def _(node: Node) -> None:
         node.require(
             "C2", same, f"`shift` is {shape_text(shift)}, but `scale` is {shape_text(scale)}", about=["shift", "scale"]
         )
+    return {"result": data if result is None else tuple(map(meet, data, result))}

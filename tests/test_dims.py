@@ -12,6 +12,7 @@ from irrun.spec.dims import (
     _identities,
     broadcast,
     broadcast_shapes,
+    divided,
     every,
     fresh,
     largest,
@@ -166,9 +167,30 @@ def test_unknown_sizes_broadcast_to_what_is_provable():
     assert broadcast(batch, 7) == 7
     assert broadcast(fresh(2, 3), 7) is None
     assert repr(broadcast(fresh(1, 3), fresh(1, 5))) == "1..5"
+    assert broadcast(fresh(2, 4), fresh(3, 7)).bounds == "3..4"
+    assert broadcast(fresh(1, 4), fresh(3, 7)).bounds == "3..7"
+    assert broadcast(fresh(2, 4), fresh(4, 7)) == 4
     assert (broadcast(batch, fresh(2, 2)) == 2) is True
     assert broadcast_shapes((batch, 1, 4), (3, 1))[0] is batch
     assert broadcast_shapes((2, 4), (3, 4)) is None
+
+
+def test_a_size_that_has_to_be_a_multiple_has_a_quotient_within_tighter_bounds():
+    size = fresh()
+    assert divided(12, 4) == 3
+    assert divided(fresh(9, 13), 5) == 2
+    assert divided(fresh(9, 16), 5).bounds == "2..3"
+    assert divided(fresh(9), 5).bounds == "2.."
+    assert (divided(size * 6, 3) == size * 2) is True
+    assert divided(fresh(9, 13), size).bounds == (fresh(9, 13) // size).bounds
+
+
+def test_the_absolute_value_of_a_size_is_itself():
+    size = fresh()
+    assert abs(size) is size
+    assert abs(fresh(-3, 2) - 0).high == 3
+    assert (abs(size - 4) == abs(4 - size)) is True
+    assert np.absolute(np.array([size, -3], object)).tolist() == [size, 3]
 
 
 def test_arrays_of_sizes_compute():

@@ -239,6 +239,15 @@ def test_windows_of_unknown_sizes_have_bounds():
     assert (found[3].low, found[3].high) == (5, 10)
 
 
+def test_kernels_of_unknown_sizes_have_an_element():
+    found = shape_of("Convolution-1", (1, 3, 1, 8), (8, 3, fresh(), fresh()))
+    assert found[2] == 1
+    assert (found[3].low, found[3].high) == (1, 8)
+    found = shape_of("ConvolutionBackpropData-1", (1, 3, 4, 8), (3, 8, fresh(), fresh(0, 3)), strides=(2, 1))
+    assert (found[2].low, found[2].high) == (7, None)
+    assert (found[3].low, found[3].high) == (8, 10)
+
+
 def test_an_unknown_output_shape_leaves_the_sizes_open():
     op = ops["ConvolutionBackpropData-1"]
     tensors = [Tensor("f32", (1, 3, 4, 4)), Tensor("f32", (3, 5, 2, 2)), Tensor("i64", (2,))]
@@ -333,6 +342,15 @@ def test_unknown_groups_leave_the_channels_open():
     found = shape_of("GroupConvolution-1", (1, fresh(), 8), (fresh(), 4, 3, 1))
     assert isinstance(found[1], Dim)
     assert found[2] == 8
+
+
+@pytest.mark.parametrize("name", GROUPED)
+def test_unknown_groups_are_as_many_as_the_channels_of_the_data_make(name):
+    filters = (fresh(), 4, 3, 1) if name == "GroupConvolution-1" else (fresh(), 3, 4, 1)
+    assert shape_of(name, (1, 6, 8), filters)[1] == 8
+    assert shape_of(name, (1, fresh(4, 10), 8), filters)[1].bounds == "8..12"
+    with pytest.raises(Violation, match="`data` has 5 channels"):
+        shape_of(name, (1, 5, 8), filters)
 
 
 def bits(data, filters, pad_value=0.0, **attrs):

@@ -438,6 +438,10 @@ def test_roi_feature_extractor_knows_the_channels_from_any_layer():
     assert features.shape == (5, 3, 2, 2)
     features, _ = inferred("ExperimentalDetectronROIFeatureExtractor-6", rois, Tensor("f32", None))
     assert isinstance(features.shape[1], Dim)
+    layers = [Tensor("f32", (1, channels, 8, 8)) for channels in (fresh(), fresh(2, 5), fresh(4, 9))]
+    scales = (1, 1, 1)
+    features, _ = inferred("ExperimentalDetectronROIFeatureExtractor-6", rois, *layers, pyramid_scales=scales)
+    assert features.shape[1].bounds == "4..5"
 
 
 def test_psroi_pooling_average_reads_one_channel_per_bin():
@@ -858,6 +862,33 @@ def test_detection_output_of_five_inputs_refines_the_priors_and_drops_what_is_no
     attrs = {"objectness_score": 0.5, "background_label_id": 0}
     rows = detected([[0.25, 0.75], [0.25, 0.75]], priors, more=more, **attrs)
     assert rows == [[0, 1, 0.75, 0.25, 0.25, 0.75, 0.75]]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "predictions", "priors", "pairs", "shared"),
+    [
+        (fresh(), 10, fresh(), None, True),
+        (20, 10, None, None, True),
+        (fresh(), fresh(), 20, None, True),
+        (40, 10, fresh(18, 30), None, False),
+        (fresh(), fresh(), None, 10, True),
+    ],
+)
+def test_any_input_of_detections_tells_how_many_priors_there_are(boxes, predictions, priors, pairs, shared):
+    more = [(3, pairs), (3, fresh())] if pairs else []
+    shapes = [(3, boxes), (3, predictions), None if priors is None else (1, 1, priors), *more]
+    attrs = DETECTION | {"num_classes": 2, "keep_top_k": (-1,), "share_location": shared}
+    op = ops["DetectionOutput-1"]
+    found = op.infer([Tensor("f32", shape) for shape in shapes], op.defaults | attrs)
+    assert found.outputs[0].shape == (1, 1, 3 * 2 * 5, 7)
+
+
+def test_priors_and_predictions_tell_how_many_classes_there_are():
+    op, attrs = ops["DetectionOutput-8"], DETECTION | {"keep_top_k": (-1,), "top_k": 4}
+    tensors = [Tensor("f32", shape) for shape in ((3, 20), (3, 15), None)]
+    assert op.infer(tensors, op.defaults | attrs).outputs[0].shape == (1, 1, 3 * 3 * 4, 7)
+    tensors = [Tensor("f32", shape) for shape in ((3, 60), (3, fresh()), (1, 1, 20))]
+    assert op.infer(tensors, op.defaults | attrs | {"share_location": False}).outputs[0].shape == (1, 1, 3 * 3 * 4, 7)
 
 
 @pytest.mark.parametrize("name", ["DetectionOutput-1", "DetectionOutput-8"])

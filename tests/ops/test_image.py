@@ -518,6 +518,7 @@ def test_colour_shapes(name):
     batch, width = fresh(), fresh()
     found = colour_shape(name, (batch, fresh(), width, 1))
     assert (found[0], found[2], found[3]) == (batch, width, 3)
+    assert colour_shape(name, (1, fresh(4, 8), 4, 1)) == (1, 4, 4, 3)
 
 
 @pytest.mark.parametrize("name", COLOURS)

@@ -1678,6 +1678,15 @@ def test_depthtospace_shapes():
     assert same(shape_of(space_to_depth, (size, 1, size * 2, 4), block_size=2, mode="depth_first"), (size, 4, size, 2))
 
 
+def test_sizes_that_blocks_divide_have_tight_bounds():
+    attrs = {"block_size": 2, "mode": "blocks_first"}
+    assert shape_of(depth_to_space, Tensor("f32", (1, fresh(5, 11), 4, 4)), **attrs) == (1, 2, 8, 8)
+    assert shape_of(space_to_depth, Tensor("f32", (1, 1, fresh(5, 7), fresh(9, 14))), **attrs)[2] == 3
+    blocks, none = np.array([1, 5]), np.array([0, 0])
+    assert shape_of(batch_to_space, Tensor("f32", (fresh(9, 13), 26)), blocks, none, none) == (2, 130)
+    assert shape_of(space_to_batch, Tensor("f32", (2, fresh(9, 13))), blocks, none, none) == (10, 2)
+
+
 def test_depthtospace_1_c1_block_does_not_divide_the_depth():
     message = "`C` is 6, which 4 does not divide"
     refuses(depth_to_space, "C1", message, np.zeros((1, 6, 1, 1)), block_size=2, mode="depth_first")

@@ -98,6 +98,12 @@ def test_fake_quantize_keeps_unknown_sizes():
     assert inferred((batch, 3, 4), (), (3, 1), (1,), (1, 1, 4)) == (batch, 3, 4)
 
 
+def test_fake_quantize_knows_sizes_of_x_from_its_limits():
+    assert inferred((fresh(), fresh(), 5), (1, 3, 1), (), (), ())[1:] == (3, 5)
+    with pytest.raises(Violation, match=r"`output_low` is \[4, 1\], which does not broadcast to \[3, 6\]"):
+        inferred((fresh(), 6), (3, 1), (), (4, 1), ())
+
+
 def test_fakequantize_1_c1_limits_that_do_not_broadcast_to_x():
     message = r"`output_low` is \[2\], which does not broadcast to \[2, 3\] \(numpy\)"
     with pytest.raises(Violation, match=message) as caught:
@@ -142,6 +148,10 @@ def converted_shape(*shapes):
 def test_fake_convert_keeps_unknown_sizes():
     batch = fresh()
     assert converted_shape((batch, 3), (1, 3), (1, 3)) == (batch, 3)
+
+
+def test_fake_convert_knows_sizes_of_the_data_from_the_scale():
+    assert converted_shape((fresh(), 3, fresh(1, 4)), (2, 1, 1))[:2] == (2, 3)
 
 
 def test_fakeconvert_13_c1_a_scale_that_does_not_broadcast_to_data():
