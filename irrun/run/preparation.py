@@ -6,6 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field, replace
+from math import prod
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -47,6 +48,9 @@ MAX_PATIENT = 32
 PATIENCE, MORE_PATIENCE = 1, 8
 """How often such shapes have come before they get a program: to make one takes as long as it saves in several runs,
 and in many where there are no products to be computed, or to all siblings together."""
+
+MOST_LARGER = 2
+"""How many times as large as those of a light program inputs may be for which one is taken to be light, too."""
 
 MAX_SEEN = 256
 """Shapes that are remembered, to know them when they come again."""
@@ -145,7 +149,7 @@ class Preparation:
 
     Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
     for shapes when they come again; until then one does for all, of instructions that are specialised one by one. So it
-    is for inputs of a model where the latest program is light.
+    is for inputs of a model that are not much larger than those of a program which is light.
 
     `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that. Where it
     has a `model`, that of a sibling, its programs are made like those of it.
@@ -167,7 +171,7 @@ class Preparation:
         self._ranked = all(built.tensors[number].shape is not None for number in built.parameters)
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
-        self._light = False  # of the latest program for known sizes
+        self._light = 0  # elements of inputs up to which programs are, as those that were made tell
         self._open: _Prepared | None = None
         self._seen = _Seen()
         self._lock = fork_safe(Lock())
@@ -300,12 +304,15 @@ class Preparation:
                     self._patterns.popitem(last=False)
             if worth:
                 return self._keep((pattern, watched), made)
-        if self._light and not watched:
+        elements = sum(map(prod, shapes))
+        if elements <= MOST_LARGER * self._light and not watched:
             return self._patiently(shapes)
         made = self._made(shapes, watched)
         # whose inputs are checked: a body may be given what it does not declare
         checked = self._ranked and not self._setting.iterated
-        self._light = checked and not watched and _is_light(made.program)
+        if checked and not watched:
+            light = _is_light(made.program)
+            self._light = max(self._light, elements) if light else min(self._light, elements // (MOST_LARGER + 1))
         return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:

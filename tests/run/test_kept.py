@@ -168,7 +168,8 @@ def test_inputs_of_any_rank_get_programs_for_their_sizes():
 @pytest.mark.parametrize("engine", ["numpy", "onednn", "check"])
 @pytest.mark.parametrize("much", [False, True])
 def test_sizes_that_come_once_get_no_program_where_little_is_computed(much: bool, engine: str, monkeypatch: Any):
-    """The first ones do, those behind one that computes much, and those that come again; others go by an open one."""
+    """The first ones do, those behind one that computes much, those that come again, and much larger ones; others go by
+    an open one."""
     monkeypatch.setattr(preparing, "MORE_PATIENCE", 2)
     monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 1 << 12)
     ours, plain = (irrun.GraphExecutor(weighed(), engine=name) for name in (engine, "reference"))
@@ -178,4 +179,18 @@ def test_sizes_that_come_once_get_no_program_where_little_is_computed(much: bool
         (found,), (expected,) = ours.run(x=x).values(), plain.run(x=x).values()
         np.testing.assert_allclose(found, expected, atol=1e-5)
         made.append(len(ours._whole.preparation._kept))
-    assert made == ([1, *[2] * 7] if much else [1, 1, 1, 1, 1, 2, 2, 2])
+    assert made == ([1, *[2] * 7] if much else [1, 1, 1, 1, 1, 2, 2, 3])
+
+
+def test_what_inputs_that_are_much_larger_tell_is_not_held_against_small_ones(monkeypatch: pytest.MonkeyPatch):
+    """As a prompt between single tokens does; nor is what these tell taken for it."""
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 1 << 12)
+    executor = irrun.GraphExecutor(weighed(), engine="numpy")
+    preparation = executor._whole.preparation
+
+    def made(batch: int, length: int) -> bool:
+        executor.run(x=np.zeros((batch, length, 4), np.float32))
+        return (((batch, length, 4),), False) in preparation._kept
+
+    sizes = [(2, 7), (3, 5), (60, 90), (4, 3), (5, 3), (61, 90), (2, 5)]
+    assert [made(*own) for own in sizes] == [True, False, True, False, False, True, False]
