@@ -109,7 +109,7 @@ def _shape_tensor(node: Node, type: str) -> Tensor:
     symbolic=True,
     view_of="data",
     self_checking=True,
-    traits=[Reshaping(free=True)],
+    traits=[Reshaping(free=True, kept="special_zero")],
 )
 def reshape(data: Array, shape: Array, *, special_zero: bool) -> Any:
     """The same elements in another shape, which may have one -1: the size that is left for it.

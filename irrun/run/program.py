@@ -201,8 +201,9 @@ class Program:
     `compressed`, which only engines that know them read. `reserved` are the bytes of constants that are not in the
     .bin file. For who looks at a run, `shown` are conversions that change nothing in these types, by the tensor that
     stands for their results, and `settled` are instructions whose results are constants now that shapes of inputs are
-    known. Where it computes in other types than the model declares, `variables` have those of each variable,
-    (declared, computed in), and `borders` the declared ones of the parameters and results of a body.
+    known; `varying` are constants that are others for other shapes. Where it computes in other types than the model
+    declares, `variables` have those of each variable, (declared, computed in), and `borders` the declared ones of the
+    parameters and results of a body.
 
     Once its memory is planned, `storage` has the tensors whose place is fixed, in `size` bytes that each frame has, and
     `scratch` is the most that a call of an engine needs besides; `peak` are the most bytes that are in use at once, as
@@ -222,6 +223,7 @@ class Program:
     borders: tuple[tuple[str, ...], tuple[str, ...]] | None = None
     shown: Mapping[int, tuple[Instruction, ...]] = field(default_factory=dict)
     settled: tuple[Instruction, ...] = ()
+    varying: frozenset[int] = frozenset()
     storage: dict[int, Storage] = field(default_factory=dict)
     size: int = 0
     scratch: int = 0

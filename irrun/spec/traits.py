@@ -94,10 +94,12 @@ class Permutation(NamedTuple):
 class Reshaping(NamedTuple):
     """The elements of the first input, in the same order, under another shape. The kernel refuses what the rule does.
 
-    Where it is `free`, the second input is that shape, in which one size may be -1: what is left over.
+    Where it is `free`, the second input is that shape, in which one size may be -1: what is left over. Where the
+    attribute `kept` is true, 0 is the size that the first input has on that axis.
     """
 
     free: bool = False
+    kept: str = ""
 
 
 class Padding(NamedTuple):

@@ -255,6 +255,65 @@ def test_layers_that_are_alike_become_what_the_first_one_of_other_sizes_does(eng
     assert counts["repeated"] >= 2
 
 
+def rotary(folder, special_zero):
+    """x [batch, length, 32]: attention of 4 heads over 2 heads of keys, both turned by angles of their positions."""
+    b = model()
+    x, shown = anything(b, "f4", (-1, -1, 32)), anything(b, "?", (-1, -1))
+    rng = np.random.default_rng(7)
+    sizes = b.one("ShapeOf-3", x, output_type="i64")
+    batch, length = (b.one("Gather-8", sizes, i64(b, [n]), i64(b, 0), batch_dims=0) for n in range(2))
+    places = b.one("Range-4", i64(b, 0), b.one("Squeeze-1", length, i64(b, 0)), i64(b, 1), output_type="f32")
+    angles = b.one(
+        "MatMul-1", b.one("Unsqueeze-1", places, i64(b, 1)), b.constant(np.ones((1, 8), np.float32)), **PLAIN
+    )
+    turn = b.one("Unsqueeze-1", b.one("Cos-1", angles), i64(b, [0, 1]))
+    before = b.one(
+        "LessEqual-1", b.one("Unsqueeze-1", places, i64(b, 0)), b.one("Unsqueeze-1", places, i64(b, 1)), **ADD
+    )
+    mask = b.one("LogicalAnd-1", before, b.one("Unsqueeze-1", shown, i64(b, [1, 2])), **ADD)
+
+    def heads(count):
+        weights = b.constant(rng.standard_normal((32, 8 * count), np.float32))
+        rows = b.one("Reshape-1", b.one("MatMul-1", x, weights, **PLAIN), i64(b, [0, 0, count, 8]), special_zero=True)
+        return b.one("Transpose-1", rows, i64(b, [0, 2, 1, 3]))
+
+    def repeated(rows):
+        target = b.one("Concat-1", batch, i64(b, [2, 2]), length, i64(b, [8]), axis=0)
+        copies = b.one("Broadcast-3", b.one("Unsqueeze-1", rows, i64(b, 2)), target, mode="bidirectional")
+        folded = b.one("Concat-1", batch, i64(b, [4]), length, i64(b, [8]), axis=0)
+        return b.one("Reshape-1", copies, folded, special_zero=special_zero)
+
+    query, key, value = heads(4), heads(2), heads(2)
+    query, key = (b.one("Multiply-1", own, turn, **ADD) for own in (query, key))
+    made = b.one("ScaledDotProductAttention-13", query, repeated(key), repeated(value), mask, causal=False)
+    b.result(b.one("Transpose-1", made, i64(b, [0, 2, 1, 3])))
+    return saved(b, folder)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn", "auto"])
+@pytest.mark.parametrize("special_zero", [False, True])
+def test_positions_that_sizes_tell_and_heads_that_share_keys(engine, special_zero, tmp_path, counts):
+    """The same is decided of open sizes as of known ones."""
+    path = rotary(tmp_path, special_zero)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    for batch, length in [(1, 5), (1, 9), (1, 7), (1, 40), (1, 1), (3, 5), (4, 6), (2, 9), (5, 20)]:
+        x = np.random.default_rng(length).standard_normal((batch, length, 32), np.float32)
+        shown = np.arange(length) < length - np.arange(batch)[:, None] % 2
+        shown[:, 0] = True
+        with in_full():
+            (expected,) = full.run([x, shown]).values()
+        (result,) = ours.run([x, shown]).values()
+        np.testing.assert_array_equal(result, expected)
+    assert counts["settled"] == 6
+    ranks = {
+        len(kept.program.tensors[own.inputs[0]].shape)
+        for kept in ours._whole.preparation._kept.values()
+        for own in kept.program.instructions
+        if own.op.name == "ScaledDotProductAttention-13"
+    }
+    assert ranks == {5}
+
+
 def test_who_assigns_a_variable_need_not_give_it_on(tmp_path, counts):
     m = Model()
     x = m.parameter("x", "f32", ("?", 4))

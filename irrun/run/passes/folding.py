@@ -41,7 +41,10 @@ MAX_COMPARED = 64
 def fold(program: Program, setting: Setting) -> Program:
     folding = Folding(program.begun(), setting)
     folding.run(program.instructions)
-    return folding.program
+    folded = folding.program
+    if setting.shapes is not None and not setting.anew:
+        folded.varying = frozenset(folded.constants.keys() - program.constants.keys())
+    return folded
 
 
 class Folding:

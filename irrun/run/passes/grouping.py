@@ -4,17 +4,20 @@ Models write keys [batch, heads, length, size] with an axis of size 1 behind the
 query of a group, and fold both axes into one, which copies them. Attention takes more axes: queries that are split into
 [batch, heads, group, rows, size] read the repetition, which is a view.
 
-Expects a program without posts; leaves one whose results are the same. Lengths may be open; where sizes do not provably
-fit, and where somebody looks at the tensors, it stays as it was.
+Expects a program without posts; leaves one whose results are the same. Batches and lengths may be open: the same comes
+of these as of known ones. Where sizes do not provably fit, and where somebody looks at the tensors, it stays as it was.
 """
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Dim, Shape, same
+from irrun.spec.dims import Dim, Shape, Size, same, same_shapes
 from irrun.spec.op import Tensor
 from irrun.spec.traits import Attending, Repeating, Reshaping
 
@@ -35,6 +38,7 @@ class _Grouping:
         self.program = program
         self._makers: dict[int | None, Instruction] = {}
         self._masks: dict[int, int] = {}
+        self._attrs: dict[int, Mapping[str, Any]] = {}  # with which 0 keeps a size, by the identity of others
 
     def add(self, instruction: Instruction) -> None:
         trait = instruction.op.trait(Attending)
@@ -55,12 +59,12 @@ class _Grouping:
         if query is None or rows is None or sizes is None or found is None or also is None:
             return False
         (fold, keys, split), (_, values, also_split) = found, also
-        if any(isinstance(size, Dim) or not size for size in (*rows, *sizes)) or len(rows) != 4:
+        if len(rows) != 4 or not all(map(_is_there, (*rows, *sizes))) or any(isinstance(rows[n], Dim) for n in (1, 3)):
             return False
-        if split != also_split or rows[1] != split[0] * split[1]:
+        if split != also_split or rows[1] != split[0] * split[1] or isinstance(sizes[3], Dim):
             return False
         mask = others[0] if others else None
-        if mask is not None and (mask := self._mask(fold, mask)) is None:
+        if mask is not None and (mask := self._mask(fold, keys, mask)) is None:
             return False
         sunk = instruction.inputs[sink] if sink < len(instruction.inputs) else None
         if sunk is not None and (sunk := self._sink(fold, sunk, split)) is None:
@@ -92,18 +96,40 @@ class _Grouping:
         pairs = [(batch, folded[0]), (heads * group, folded[1]), *zip(rest, folded[2:], strict=True)]
         return (fold, made, (heads, group)) if all(same(a, b) for a, b in pairs) else None
 
-    def _mask(self, fold: Instruction, number: int) -> int | None:
-        """The mask [..., 1, rows, length] with an axis for the heads of a group; None where each has its own."""
+    def _mask(self, fold: Instruction, keys: int, number: int) -> int | None:
+        """The mask [..., 1, rows, length] with an axis for the heads of a group, as keys have got theirs if that can
+        be; None where each has its own."""
         shape = self._shape(number)
         if shape is None or (len(shape) > 2 and shape[-3] != 1) or len(shape) > 4:
             return None
         if len(shape) < 4:
             return number
-        if sum(not isinstance(size, int) for size in shape) > 1:
-            return None
         if number not in self._masks:
-            self._masks[number] = self._reshaped(fold, number, (*shape[:2], 1, *shape[2:]))
+            target, like = (*shape[:2], 1, *shape[2:]), self._insertion(keys)
+            if like is not None:
+                made = self.program.add(Tensor(self.program.tensors[number].type, target))
+                types = like.types_for(self.program.tensors[number].type)
+                self._append(like.changed(inputs=(number, *like.inputs[1:]), outputs=(made,), types=types))
+                self._masks[number] = made
+            elif all(map(_is_there, shape)) and sum(isinstance(size, Dim) for size in shape[1:]) <= 1:
+                self._masks[number] = self._reshaped(fold, number, target)
+            else:
+                return None
         return self._masks[number]
+
+    def _insertion(self, keys: int) -> Instruction | None:
+        """What has given keys [batch, heads, length, size] an axis behind the heads, whatever their sizes are."""
+        repeat = self._makers[keys]
+        found = self._makers.get(repeat.inputs[0])
+        trait = None if found is None else found.op.trait(Reshaping)
+        if found is None or trait is None or trait.free:
+            return None
+        if any(number not in self.program.constants for number in found.inputs[1:]):
+            return None
+        before, behind = self._shape(found.inputs[0]), self._shape(found.outputs[0])
+        if before is None or behind is None or len(before) != 4 or len(behind) != 5 or before[1] == 1:
+            return None
+        return found if behind[2] == 1 and same_shapes(before, (*behind[:2], *behind[3:])) else None
 
     def _sink(self, fold: Instruction, number: int, split: tuple[int, int]) -> int | None:
         """The sink [..., heads, rows, 1] with the heads split as those of the queries; None where that is not known."""
@@ -114,16 +140,27 @@ class _Grouping:
         return self._reshaped(fold, number, (shape[0], *heads, *shape[2:]))
 
     def _reshaped(self, fold: Instruction, number: int, shape: Shape, result: int | None = None) -> int:
-        """A tensor in another shape, at most one size of which is open, as `fold` makes it."""
-        tensor = self.program.tensors[number]
+        """A tensor in another shape, as `fold` makes it: the first size is kept, and one other at most is open, the
+        one but last if none is."""
+        tensor, trait = self.program.tensors[number], fold.op.trait(Reshaping)
+        assert trait is not None
         if result is None:
             result = self.program.add(Tensor(tensor.type, shape))
-        sizes = np.array([size if isinstance(size, int) else -1 for size in shape])
+        left = next((axis for axis, size in enumerate(shape) if axis and isinstance(size, Dim)), len(shape) - 2)
+        sizes = np.array([0 if not axis else -1 if axis == left else size for axis, size in enumerate(shape)])
         target = self.program.add_constant(sizes, "i64")
+        attrs = fold.attrs
+        if not attrs[trait.kept]:
+            attrs = self._attrs.setdefault(id(attrs), {**attrs, trait.kept: True})
         known = all(isinstance(size, int) for size in shape)
         types = fold.types_for(tensor.type)
-        self._append(fold.changed(inputs=(number, target), outputs=(result,), types=types, open=not known))
+        self._append(fold.changed(attrs=attrs, inputs=(number, target), outputs=(result,), types=types, open=not known))
         return result
 
     def _shape(self, number: int | None) -> Shape | None:
         return None if number is None else self.program.tensors[number].shape
+
+
+def _is_there(size: Size) -> bool:
+    """Whether there are elements along an axis, so that what is left over of others is told."""
+    return size > 0 if isinstance(size, int) else (size.low or 0) > 0

@@ -115,7 +115,7 @@ class _Rewriting:
         return self._behind(instruction, inputs, before, maker)
 
     def _elementwise(self, instruction: Instruction) -> bool:
-        """An op whose inputs are transpositions of one order, and constants."""
+        """An op whose inputs are transpositions of one order, and constants that are so whatever sizes are."""
         trait = instruction.op.trait(Elementwise)
         if trait is None or trait.broadcast != "numpy" or not broadcasts_by_numpy(instruction.attrs):
             return False
@@ -135,7 +135,7 @@ class _Rewriting:
             if transposition is not None:
                 makers.append(transposition[0])
                 inputs[number] = makers[-1].inputs[0] or 0
-            elif constant is not None and constant.ndim <= len(order):
+            elif constant is not None and constant.ndim <= len(order) and number not in self.program.varying:
                 full = constant.reshape((1,) * (len(order) - constant.ndim) + constant.shape)
                 inputs[number] = self._constant(full.transpose(np.argsort(order)), number)
             else:
