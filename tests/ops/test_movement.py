@@ -1063,10 +1063,38 @@ def test_slice_bounds_what_it_cannot_know():
     assert (first[0].low, first[0].high) == (0, None)
     (some,) = shape_of(slice_8, (size,), i64(0), i64(3), i64(1))
     assert (some.low, some.high) == (0, 3)
-    (unknown,) = shape_of(slice_8, (7,), Tensor("i64", (1,)), i64(3), i64(1))
-    assert (unknown.low, unknown.high) == (0, 7)
+    for stop, most in ((3, 3), (9, 7), (-1, 7), (INT_MAX, 7)):
+        (unknown,) = shape_of(slice_8, (7,), Tensor("i64", (1,)), i64(stop), i64(1))
+        assert (unknown.low, unknown.high) == (0, most)
     shape = shape_of(slice_8, (7, 2), i64(0), i64(1), i64(1), Tensor("i64", (1,)))
     assert [size.high for size in shape] == [7, 2]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "most"),
+    [
+        *[(1, 9, 1, 8), (1, 9, 3, 3), (-9, -1, 2, 4), (-3, 9, 1, 3), (-9, 2, 1, 2), (5, 2, 1, 0), (2, -1, 1, None)],
+        *[(9, 1, -1, 8), (-1, -9, -3, 3), (3, -9, -1, 4), (9, -3, -1, 2), (LONG_MAX, LONG_MIN, -1, None)],
+        *[(LONG_MIN, LONG_MAX, 1, None), (-4, LONG_MAX, 1, 4), (-4, LONG_MAX, 3, 2)],
+    ],
+)
+def test_a_slice_of_an_unknown_size_has_at_most_as_many_elements_as_lie_between_its_bounds(start, stop, step, most):
+    (length,) = shape_of(slice_8, (fresh(),), i64(start), i64(stop), i64(step))
+    assert (length if isinstance(length, int) else length.high) == most
+
+
+def test_a_slice_between_margins_lacks_both():
+    (length,) = shape_of(slice_8, (fresh(1, 200),), i64(5), i64(-2), i64(1))
+    assert length.high == 193
+    (length,) = shape_of(slice_8, (fresh(1, 200),), i64(-2), i64(5), i64(-2))
+    assert length.high == 97
+
+
+def test_the_end_of_an_axis_is_as_long_as_asked_for_or_all_of_it():
+    size = fresh(2, 5)
+    (length,) = shape_of(slice_8, (size,), i64(-3), i64(LONG_MAX), i64(1))
+    assert (length.low, length.high) == (2, 3)
+    assert same((length,), shape_of(slice_8, (size,), i64(0), i64(3), i64(1)))
 
 
 def test_slice_returns_a_view():
