@@ -1850,6 +1850,14 @@ def test_reversesequence_reverses_the_first_elements():
     np.testing.assert_array_equal(got, expected)
 
 
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_reversesequence_has_as_many_batches_as_lengths(axis):
+    sizes = [fresh() for _ in range(3)]
+    expected = [4 if each == axis else size for each, size in enumerate(sizes)]
+    lengths = Tensor("i64", (4,))
+    assert same(shape_of(reverse_sequence, tuple(sizes), lengths, batch_axis=axis, seq_axis=axis - 1), expected)
+
+
 def test_reversesequence_1_c1_batch_axis_outside_the_rank():
     message = "`batch_axis` is 2, outside [-2, 2) for rank 2"
     refuses(reverse_sequence, "C1", message, f32([[1]]), i64(1), batch_axis=2)
