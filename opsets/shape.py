@@ -155,6 +155,9 @@ def _(node: Node) -> Shapes:
         node.fail("C2", f"`shape` is {shape_text(tuple(pattern))}, expected at most one -1", "shape")
     shape = node.inputs["data"].shape
     if shape is None:
+        if not special_zero and any(_is(size, 0) for size in pattern):
+            what = f"`shape` {shape_text(tuple(pattern))} wants no elements of `data`"
+            node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY)
         return {"output": tuple(size if _plain(size, special_zero) else fresh() for size in pattern)}
     if special_zero:
         for number, size in enumerate(pattern[len(shape) :], len(shape)):

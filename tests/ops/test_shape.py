@@ -201,6 +201,12 @@ def test_a_reshape_to_no_elements_is_doubtful_where_data_may_have_some(data, pat
     assert [doubt.code for doubt in found] == ["W954"] * doubtful
 
 
+@pytest.mark.parametrize(("special_zero", "doubtful"), [(False, True), (True, False)])
+def test_a_reshape_to_no_elements_is_doubtful_whatever_the_rank_of_data(special_zero, doubtful):
+    found = RESHAPE.infer([Tensor("f32", None), sizes(0, -1)], {"special_zero": special_zero}).doubts
+    assert [doubt.code for doubt in found] == ["W954"] * doubtful
+
+
 # Squeeze, Unsqueeze
 
 
