@@ -712,7 +712,7 @@ def _(node: Node) -> list[Tensor]:
         return [Tensor(type, tuple(fresh() for _ in data))] * parts
     size = data[axis]
     node.require("C2", size % parts == 0, f"axis {axis} has {size} elements, which {parts} parts do not divide", "data")
-    return [Tensor(type, (*data[:axis], size // parts, *data[axis + 1 :]))] * parts
+    return [Tensor(type, (*data[:axis], divided(size, parts), *data[axis + 1 :]))] * parts
 
 
 @op(

@@ -1715,6 +1715,10 @@ def test_sizes_that_blocks_divide_have_tight_bounds():
     assert shape_of(space_to_batch, Tensor("f32", (2, fresh(9, 13))), blocks, none, none) == (10, 2)
 
 
+def test_parts_that_divide_an_axis_have_tight_bounds():
+    assert shape_of(split, (fresh(2, 5),), i64(0).reshape(()), num_splits=4) == (1,)
+
+
 def test_depthtospace_1_c1_block_does_not_divide_the_depth():
     message = "`C` is 6, which 4 does not divide"
     refuses(depth_to_space, "C1", message, np.zeros((1, 6, 1, 1)), block_size=2, mode="depth_first")
