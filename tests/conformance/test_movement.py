@@ -8,7 +8,15 @@ import openvino as ov
 from openvino import opset1, opset2, opset3, opset4, opset5, opset6, opset7, opset8, opset10, opset12, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance, with_attribute
+from conformance.harness import (
+    Case,
+    Const,
+    Departure,
+    conformance,
+    with_attribute,
+    with_unknown_ranks,
+    without_input,
+)
 
 random = np.random.default_rng(11)
 CUBE = random.standard_normal((2, 3, 4)).astype(np.float32)
@@ -34,6 +42,14 @@ def cases(op, build, *rows):
         Case(op, title, partial(build, **rest.pop("attrs", {})), inputs, **rest)
         for title, inputs, rest in ((title, inputs, dict(rest[0]) if rest else {}) for title, inputs, *rest in rows)
     ]
+
+
+def in_turn(*edits):
+    def edit(root):
+        for each in edits:
+            each(root)
+
+    return edit
 
 
 DYNAMIC = {"dynamic": True}
@@ -543,6 +559,31 @@ OTHERS = [
             "output is not dynamic",
         ),
         expected=[CUBE[1]],
+    ),
+    Case(
+        "StridedSlice-1",
+        "bounds of unknown rank",
+        strided,
+        [CUBE, i64(1), i64(2), c(1)],
+        dynamic=True,
+        deviates=Departure(
+            "refuses bounds of unknown rank without a stride; the page does not tell them from others",
+            "begin is of unknown rank; end is of unknown rank; stride is not connected",
+        ),
+        expected=[CUBE[1:2]],
+        edit=in_turn(without_input("StridedSlice", 3), with_unknown_ranks(1, 2)),
+    ),
+    Case(
+        "ReverseSequence-1",
+        "a negative axis of data of unknown rank",
+        partial(opset1.reverse_sequence, batch_axis=0, seq_axis=-1),
+        [np.float32([[1, 2, 3]]), i64(2)],
+        deviates=Departure(
+            "refuses negative axes of data of unknown rank; on the page they count from the end",
+            "data is of unknown rank; batch_axis < 0 | seq_axis < 0",
+        ),
+        expected=[np.float32([[2, 1, 3]])],
+        edit=with_unknown_ranks(0),
     ),
     Case(
         "SpaceToBatch-2",
