@@ -44,6 +44,21 @@ def cases(op, build, *rows):
     ]
 
 
+def less_than_a_size(build, data, other):
+    return build(data, opset1.subtract(opset3.shape_of(other), opset1.constant(i64(2))))
+
+
+def with_bounds(low, high):
+    """An edit that gives bounds to the size of the second Parameter."""
+
+    def edit(root):
+        _, parameter = (layer for layer in root.iter("layer") if layer.get("type") == "Parameter")
+        parameter.find("data").set("shape", f"{low}..{high}")
+        parameter.find("output/port/dim").text = "-1"
+
+    return edit
+
+
 def in_turn(*edits):
     def edit(root):
         for each in edits:
@@ -584,6 +599,24 @@ OTHERS = [
         ),
         expected=[np.float32([[2, 1, 3]])],
         edit=with_unknown_ranks(0),
+    ),
+    *(
+        Case(
+            op,
+            "two less than a bounded size",
+            partial(less_than_a_size, build),
+            [np.float32([3]), np.zeros(4, np.float32)],
+            deviates=Departure(
+                "refuses sizes of which bounds do not exclude that they are below 0; by the page what they are counts",
+                f"{name} is not constant; (bounds of it are known, and go below 0)",
+            ),
+            expected=[np.float32([3, 3])],
+            edit=with_bounds(1, 9),
+        )
+        for op, name, build in (
+            ("Broadcast-3", "target_shape", opset3.broadcast),
+            ("Tile-1", "repeats", opset1.tile),
+        )
     ),
     Case(
         "SpaceToBatch-2",
