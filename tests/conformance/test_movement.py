@@ -583,7 +583,7 @@ OTHERS = [
         dynamic=True,
         deviates=Departure(
             "refuses bounds of unknown rank without a stride; the page does not tell them from others",
-            "begin is of unknown rank; end is of unknown rank; stride is not connected",
+            "begin is of unknown rank; end is dynamic; stride is not connected",
         ),
         expected=[CUBE[1:2]],
         edit=in_turn(without_input("StridedSlice", 3), with_unknown_ranks(1, 2)),
@@ -599,6 +599,17 @@ OTHERS = [
         ),
         expected=[np.float32([[2, 1, 3]])],
         edit=with_unknown_ranks(0),
+    ),
+    Case(
+        "Unique-10",
+        "nothing",
+        opset10.unique,
+        [np.zeros((0, 3), np.float32)],
+        deviates=Departure(
+            "refuses to look for unique elements among none; the page finds none",
+            "data is empty; axis is not connected",
+        ),
+        expected=[np.zeros(0, np.float32), *[np.zeros(0, np.int64)] * 3],
     ),
     *(
         Case(
