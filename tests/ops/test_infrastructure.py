@@ -145,6 +145,16 @@ def test_parts_of_an_unknown_axis_are_counted():
     assert (sums.shape[0] == steps * 2) is True
 
 
+def test_results_of_unknown_length_are_joined_as_part_size_says():
+    body = adding((BodyInput(0, 0, axis=0), BodyInput(1, 1)), (BodyOutput(0, 0, axis=0), BodyOutput(1, 0)))
+    sums, last = ITERATOR.infer([tensor("f32", 3, 2), tensor("f32", fresh(), 2)], {}, {"body": body}).outputs
+    assert sums.shape == (3, 2)
+    assert not isinstance(last.shape[0], int)
+    steps = fresh()
+    sums, _ = ITERATOR.infer([tensor("f32", steps, 2), tensor("f32", fresh(), 2)], {}, {"body": body}).outputs
+    assert (sums.shape[0] == steps) is True
+
+
 def test_inputs_of_unknown_rank_are_inferred():
     outputs = ITERATOR.infer([Tensor("f32", None), Tensor("f32", None)], {}, {"body": summing()}).outputs
     assert [output.type for output in outputs] == ["f32", "f32"]
