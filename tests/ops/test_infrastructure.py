@@ -334,6 +334,7 @@ def test_a_loop_ends_with_its_slices():
     steps = fresh()
     endless, start = Tensor.of(np.array(-1)), Tensor.of(TRUE)
     assert loop_shapes(body, endless, start, tensor("f32", steps)) == [(steps,)]
+    assert loop_shapes(body, Tensor.of(np.array(3)), start, tensor("f32", fresh(3))) == [(3,)]
     assert loop(body, 7, TRUE, numbers(1, 2, 3))[0].tolist() == [2, 4, 6]
     for trips, doubts in ((-1, 0), (2, 0), (3, 0), (7, 1)):
         found = LOOP.infer([Tensor.of(np.array(trips)), start, tensor("f32", 3)], {}, {"body": body}).doubts
