@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from irrun.spec import Array, Dim, Node, Shape, Size, fresh, largest, smallest
+from irrun.spec import Array, Dim, Node, Shape, Size, every, fresh, largest, smallest
 
 from ._indexing import normal_axis
 
@@ -19,16 +19,35 @@ def slice_length(size: Size, start: Size, stop: Size, step: Size) -> Size:
         return fresh(0, _high(size))
     first, last = _bound(start, size, step), _bound(stop, size, step)
     if first is None or last is None:
-        return fresh(0, _high(size))
+        return fresh(0, _most(size, start, stop, step))
     span: Size = last - first if step > 0 else first - last
-    if isinstance(span, Dim):
+    if step > 0 and isinstance(start, int) and -ENDLESS < start < 0 and (last == size) is True:
+        span = smallest(size, -start)
+    elif isinstance(span, Dim):
         # both bounds lie between the ends of the axis, so a span that begins or ends there is never negative
         edges = (first == 0, (last == size)) if step > 0 else (first == size - 1, (last == -1))
         span = span.within(0, _high(size)) if any(edge is True for edge in edges) else largest(span, 0)
     else:
         span = max(span, 0)
     length: Size = span if abs(step) == 1 else (span + abs(step) - 1) // abs(step)
-    return length.within(0, _high(size)) if isinstance(length, Dim) else length
+    return length.within(0, _most(size, start, stop, step)) if isinstance(length, Dim) else length
+
+
+def _most(size: Size, start: Size, stop: Size, step: int) -> int | None:
+    """As many elements as are selected at most, whatever the size of the axis is."""
+    near, far = (start, stop) if step > 0 else (stop, start)
+    spans: list[Size] = []
+    if (near < 0) is True:  # counted from the end of the axis, where the span ends at the latest
+        spans.append(-near if step > 0 else -near - 1)
+    if (far >= 0) is True:
+        spans.append(far if step > 0 else far + 1)
+    if every([near < 0, far < 0]) is True or every([near >= 0, far >= 0]) is True:
+        spans.append(far - near)
+    elif every([near >= 0, far < 0]) is True:
+        spans.append(size + far - near)
+    highs = [_high(size), *(high for high in map(_high, spans) if high is not None and high < ENDLESS // 2)]
+    reaches = [high for high in highs if high is not None]
+    return max(-(-min(reaches) // abs(step)), 0) if reaches else None
 
 
 def _high(size: Size) -> int | None:

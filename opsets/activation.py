@@ -25,9 +25,11 @@ from irrun.spec import (
     Shape,
     Size,
     choice,
+    largest,
     op,
     product,
     shape_text,
+    smallest,
     variation,
 )
 
@@ -41,6 +43,7 @@ from ._precision import total
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("min", FLOAT_NUMBER, least=NO_NAN), Attr("max", FLOAT_NUMBER, least=NO_NAN)],
+    symbolic=True,
     traits=[Elementwise(1), Bounded(lambda attrs: float(attrs["min"]))],
 )
 def clamp(data: Array, *, min: float, max: float) -> Any:
@@ -56,6 +59,8 @@ def clamp(data: Array, *, min: float, max: float) -> Any:
     >>> op(np.array([-1, 1, 5]), min=0.4, max=2.6).tolist()
     [1, 1, 2]
     """
+    if data.dtype == object:
+        return np.frompyfunc(partial(_clipped_size, low=min, high=max), 1, 1)(data)
     if data.dtype.kind not in "iu":
         return _clip(data, low=min, high=max)
     limits = np.iinfo(data.dtype)
@@ -73,6 +78,13 @@ def _(node: Node) -> None:
     for name in ("min", "max"):
         node.require("C1", node.attrs[name] == node.attrs[name], f"`{name}` is NaN, expected a number", about=[name])
     node.require("C1", low <= high, f"`min` is {low}, above `max`, which is {high}", about=["min", "max"])
+
+
+def _clipped_size(size: Size, *, low: float, high: float) -> Size:
+    """`size` between the edges, of which those count that an i64 may be beyond."""
+    if low > -(2**63):
+        size = largest(size, math.ceil(low))
+    return smallest(size, math.floor(high)) if high < 2**63 else size
 
 
 @real

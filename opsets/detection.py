@@ -716,7 +716,8 @@ def _(node: Node) -> Shapes:
     for name, size in zip("HW", sizes, strict=True):
         node.require("C1", size % stride == 0, f"`{name}` is {size}, expected a multiple of {stride}", "data")
     node.require("C2", channels >= stride**2, f"`C` is {channels}, expected {stride**2} or more", "data")
-    return {"C_out": channels * stride**2, "H_out": sizes[0] // stride, "W_out": sizes[1] // stride}
+    height, width = (divided(size, stride) for size in sizes)
+    return {"C_out": channels * stride**2, "H_out": height, "W_out": width}
 
 
 PRIOR_BOX_INPUTS = (Input("output_size", "T_INT", "[2]"), Input("image_size", "T_INT", "[2]", lenient=True))

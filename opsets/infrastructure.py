@@ -190,6 +190,7 @@ def _(node: Node) -> list[Tensor]:
     outputs = loop_outputs(node, body, tensors, parameters, results, count)
     for port in body.outputs:
         _check_joined(node, "C9", body, tensors, results, port, port.part_size)
+        _measure_joined(outputs, port, count)
     return outputs
 
 
@@ -223,6 +224,15 @@ def _check_joined(
                 why = f"input {source.external} is given to a parameter that declares {shape}, but {off.message}"
                 node.fail(label, f"{message}: {why}", place=(source, off.attribute))
     node.require(label, fits, message, place=(port, "part_size" if of_parts else "stride"))
+
+
+def _measure_joined(outputs: list[Tensor], port: BodyOutput, count: Size) -> None:
+    """So many results that are joined are as long as `part_size` says, where their length is unknown."""
+    shape = None if port.axis is None or port.external < 0 else outputs[port.external].shape
+    if shape is not None and port.axis is not None and isinstance(shape[port.axis], Dim):
+        whole = list(shape)
+        whole[port.axis] = product((count, port.part_size))
+        outputs[port.external] = Tensor(outputs[port.external].type, tuple(whole))
 
 
 def _check_joins(node: Node, body: Body) -> None:
@@ -323,7 +333,7 @@ def _(node: Node) -> list[Tensor]:
         node.fail("C10", f"result {condition} of the body is {found}, expected one boolean", place=at)
     trips = _trips(node, most, goes_on)
     wanted = node.size("trip_count")
-    if isinstance(wanted, int) and isinstance(trips, int) and trips == slices and trips < wanted:
+    if isinstance(wanted, int) and isinstance(slices, int) and trips == slices and slices < wanted:
         whole = _slices_of_all(body, tensors)
         more = isinstance(whole, int) and whole >= wanted
         does = "slices all of the axis" if more else "fails behind these"

@@ -712,7 +712,7 @@ def _(node: Node) -> list[Tensor]:
         return [Tensor(type, tuple(fresh() for _ in data))] * parts
     size = data[axis]
     node.require("C2", size % parts == 0, f"axis {axis} has {size} elements, which {parts} parts do not divide", "data")
-    return [Tensor(type, (*data[:axis], size // parts, *data[axis + 1 :]))] * parts
+    return [Tensor(type, (*data[:axis], divided(size, parts), *data[axis + 1 :]))] * parts
 
 
 @op(
@@ -1501,7 +1501,7 @@ def reverse_sequence(data: Array, seq_lengths: Array, *, batch_axis: int, seq_ax
 
 
 @reverse_sequence.shapes
-def _(node: Node) -> None:
+def _(node: Node) -> Shapes:
     data = node.shape("data")
     batch = normal_axis(node, "C1", node.attrs["batch_axis"], len(data), "batch_axis")
     along = normal_axis(node, "C2", node.attrs["seq_axis"], len(data), "seq_axis")
@@ -1515,6 +1515,8 @@ def _(node: Node) -> None:
     if 0 in lengths:
         message = f"`seq_lengths[{lengths.index(0)}]` is 0, expected 1 or more"
         node.tolerate("C4", "reverses nothing there, as with 1", message, "seq_lengths")
+    first, second, *rest = (meet(size, count) if axis == batch else size for axis, size in enumerate(data))
+    return {"D0": first, "D1": second, "rest": tuple(rest)}
 
 
 @op(

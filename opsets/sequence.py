@@ -32,6 +32,7 @@ from irrun.spec import (
     choice,
     every,
     fresh,
+    meet,
     numpy_dtype,
     op,
     product,
@@ -945,21 +946,21 @@ def _(node: Node) -> Shapes:
     if batch is None:
         shapes = ", ".join(f"`{name}` {shape_text(shape)}" for name, shape in leads.items())
         node.fail("C1", f"the batch dimensions do not broadcast: {shapes}", about=[*leads])
-    scores = (*batch, node.dims.get("L", fresh()), node.dims.get("S", fresh()))
+    rows: Shape = (*batch, node.dims.get("L", fresh()))
     if node.inputs["attention_mask"] is not None and not node.attrs["causal"]:
-        batch = _check_mask(node, scores)
+        rows = _check_mask(node, (*rows, node.dims.get("S", fresh())))
     if len(leads) < len(names):
         return {}
     if node.inputs["sink"] is not None:
-        sink, rows = node.shape("sink"), (*batch, node.dims["L"], 1)
-        if len(sink) != len(node.shape("query")) or not _broadcasts_to(sink, rows):
-            message = f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(rows)}"
+        sink, peaks = node.shape("sink"), (*rows, 1)
+        if len(sink) != len(node.shape("query")) or not _broadcasts_to(sink, peaks):
+            message = f"`sink` is {shape_text(sink)}, which does not broadcast to {shape_text(peaks)}"
             node.fail("C5", message, about=["sink"])
-    return {"batch": batch}
+    return {"batch": rows[:-1], "L": rows[-1]}
 
 
 def _check_mask(node: Node, scores: Shape) -> Shape:
-    """The batch dimensions of scores, as far as they are known, with the mask, after checking it."""
+    """The dimensions of scores but for the last, as far as they are known with the mask, after checking it."""
     mask, kind = node.inputs["attention_mask"], node.types.get("T")
     if mask.type not in (kind, "boolean", "dynamic") and kind:
         node.fail("C2", f"`attention_mask` is {mask.type}, expected boolean or {kind}", about=["attention_mask"])
@@ -972,7 +973,7 @@ def _check_mask(node: Node, scores: Shape) -> Shape:
         node.require("C3", False, message, about=["attention_mask"], lenient=same)
     *batch, length, keys = scores
     if not shape:
-        return tuple(batch)
+        return scores[:-1]
     leading = broadcast_shapes(batch, shape[:-2])
     rows = (shape[-2] == length) is not False or (shape[-2] == 1) is not False
     if leading is None or not rows or (shape[-1] == keys) is False:
@@ -980,7 +981,7 @@ def _check_mask(node: Node, scores: Shape) -> Shape:
         single = "repeats it for all keys" if leading is not None and rows and shape[-1] == 1 else ""
         node.require("C4", False, message, about=["attention_mask"], lenient=single)
         assert leading is not None
-    return leading
+    return (*leading, meet(length, shape[-2]) if (shape[-2] == 1) is False else length)
 
 
 @scaled_dot_product_attention.decomposes

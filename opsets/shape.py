@@ -28,6 +28,7 @@ from irrun.spec import (
     Sizes,
     Tensor,
     choice,
+    divided,
     fresh,
     numpy_dtype,
     op,
@@ -155,6 +156,9 @@ def _(node: Node) -> Shapes:
         node.fail("C2", f"`shape` is {shape_text(tuple(pattern))}, expected at most one -1", "shape")
     shape = node.inputs["data"].shape
     if shape is None:
+        if not special_zero and any(_is(size, 0) for size in pattern):
+            what = f"`shape` {shape_text(tuple(pattern))} wants no elements of `data`"
+            node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY)
         return {"output": tuple(size if _plain(size, special_zero) else fresh() for size in pattern)}
     if special_zero:
         for number, size in enumerate(pattern[len(shape) :], len(shape)):
@@ -226,15 +230,15 @@ def _quotient(total: Sequence[Size], rest: Sequence[Size]) -> Size:
     """The size that `rest` lacks of the elements of `total`, where sizes of 0 cancel each other as all others do."""
     zeros = sum(_is(size, 0) for size in rest)
     if not zeros:
-        return product(total) // product(rest)
+        return divided(product(total), product(rest))
     own = sum(_is(size, 0) for size in total)
     if own < zeros and any(isinstance(size, Dim) for size in total):  # one of which may be 0
         return fresh()
     if own != zeros:
         return 0
-    divided, divisor = (product(size for size in sizes if not _is(size, 0)) for sizes in (total, rest))
-    whole = divided % divisor == 0
-    return fresh() if whole is UNDECIDED else divided // divisor if whole else 0
+    dividend, divisor = (product(size for size in sizes if not _is(size, 0)) for sizes in (total, rest))
+    whole = dividend % divisor == 0
+    return fresh() if whole is UNDECIDED else dividend // divisor if whole else 0
 
 
 def _free(pattern: Sequence[Size]) -> int:

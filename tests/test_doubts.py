@@ -232,7 +232,7 @@ def test_bytes_of_a_layer_that_is_no_const_are_not_missed(tmp_path):
     path = sliced(tmp_path, 0, 24, 24)
     path.with_suffix(".bin").write_bytes(path.with_suffix(".bin").read_bytes()[:48])
     path.write_text(path.read_text().replace('type="Const"', 'type="const"', 1))
-    assert [code for code, _ in told(path)] == ["E217"]
+    assert [code for code, _ in told(path)] == ["E217", "W931"]  # slices of stride 2 are no longer than 1
 
 
 def test_bytes_of_a_constant_that_is_not_there_are_those_of_no_other_one(tmp_path):
@@ -241,4 +241,4 @@ def test_bytes_of_a_constant_that_is_not_there_are_those_of_no_other_one(tmp_pat
     text = path.read_text()
     begin = text.index('<layer id="1" ')
     path.write_text(text[:begin] + text[text.index("</layer>", begin) + len("</layer>") :])
-    assert [each.code for each in irrun.validate(path).diagnostics if each.severity != "info"] == ["E205"]
+    assert [each.code for each in irrun.validate(path).diagnostics if each.severity != "info"] == ["W931", "E205"]

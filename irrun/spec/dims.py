@@ -376,14 +376,15 @@ def meet(a: Size, b: Size) -> Size:
 def divided(size: Size, by: Size) -> Size:
     """The quotient of a size that has to be a multiple of `by`, as a condition has said: so it has tighter bounds.
 
-    >>> divided(12, 4), divided(fresh(9, 13), 5), fresh(9, 13) // 5
-    (3, 2, 1..2)
+    >>> divided(12, 4), divided(fresh(9, 13), 5), fresh(9, 13) // 5, divided(12, fresh(1, 5)).low
+    (3, 2, 1..2, 3)
     """
     quotient: Size = size // by
-    if isinstance(quotient, int) or not isinstance(by, int):
+    (low, _), (_, most) = _bounds(size), _bounds(by)
+    if not isinstance(quotient, Dim) or low is None or most is None:
         return quotient
-    low, high = _bounds(size)
-    return quotient.within(None if low is None else -(-low // by), None if high is None else high // by)
+    least = -(-low // max(most, 1))
+    return quotient if quotient.high is not None and quotient.high < least else quotient.within(least)
 
 
 def broadcast(*sizes: Size) -> Size | None:

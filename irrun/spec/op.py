@@ -533,12 +533,16 @@ class _Broken(NamedTuple):
 
 
 def _likeliest(found: Sequence[_Broken]) -> _Broken:
-    """One where something is at fault that seldom is, and that is no scalar.
+    """One where something is at fault that seldom is, or for a reason that it seldom is for, and that is no scalar.
 
     With a rank that is not meant it is what the rule looks at first.
     """
     times = Counter(broken.blamed for broken in found)
-    return min(found, key=lambda broken: (broken.scalar, times[broken.blamed]))
+    reasons = Counter((broken.blamed, broken.broken.label) for broken in found)
+    return min(
+        found,
+        key=lambda broken: (broken.scalar, times[broken.blamed], reasons[broken.blamed, broken.broken.label]),
+    )
 
 
 @cache

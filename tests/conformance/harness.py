@@ -187,6 +187,22 @@ def with_attribute(name: str, text: str) -> Callable[[Element], None]:
     return edit
 
 
+def with_unknown_ranks(*numbers: int) -> Callable[[Element], None]:
+    """An edit that declares nothing of the shapes of some Parameters."""
+
+    def edit(root: Element) -> None:
+        parameters = [layer for layer in root.iter("layer") if layer.get("type") == "Parameter"]
+        for number in numbers:
+            data, port = parameters[number].find("data"), parameters[number].find("output/port")
+            assert data is not None
+            assert port is not None
+            data.set("shape", "...")
+            for size in port.findall("dim"):
+                port.remove(size)
+
+    return edit
+
+
 def without_input(type: str, number: int) -> Callable[[Element], None]:
     """An edit that takes an input away from the layer of a type."""
 

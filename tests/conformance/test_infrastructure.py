@@ -15,8 +15,8 @@ def rows(*shape):
     return (np.arange(np.prod(shape)) % 7 - 2.5).astype(np.float32).reshape(shape)
 
 
-def running_sum(data, initial, *, start=0, end=-1, stride=1, part_size=1, axis=0):
-    """Sum slices of `data` along `axis` on top of `initial`; all sums, and the last one."""
+def running_sum(data, initial, *, start=0, end=-1, stride=1, part_size=1, axis=0, join=True):
+    """Sum slices of `data` along `axis` on top of `initial`; all sums, and the last one, or that alone."""
     shape = list(data.partial_shape)
     shape[axis] = part_size
     piece, total = opset1.parameter(ov.PartialShape(shape), F32), opset1.parameter(initial.partial_shape, F32)
@@ -26,8 +26,8 @@ def running_sum(data, initial, *, start=0, end=-1, stride=1, part_size=1, axis=0
     ti.set_sliced_input(piece, data.output(0), start, stride, part_size, end, axis)
     ti.set_merged_input(total, initial.output(0), added.output(0))
     first, last = (0, -1) if stride > 0 else (-1, 0)
-    joined = ti.get_concatenated_slices(added.output(0), first, stride, part_size, last, axis)
-    return [joined, ti.get_iter_value(added.output(0), -1)]
+    joined = [ti.get_concatenated_slices(added.output(0), first, stride, part_size, last, axis)] if join else []
+    return [*joined, ti.get_iter_value(added.output(0), -1)]
 
 
 def two_sliced(a, b):
@@ -135,6 +135,12 @@ def partial(**attributes):
 
 TRUE, FALSE = Const(np.array(True)), Const(np.array(False))
 ROW = np.float32([[10, 20]])
+WITH_GAPS = Departure(
+    "refuses slices with gaps between them; the page asks for none of their length", "number of slices with gaps > 0"
+)
+OVERLAPPING = Departure(
+    "takes no more of a slice than its stride is long; by part_size slices overlap", "number of slices that overlap > 0"
+)
 
 CASES = [
     Case("TensorIterator-1", "sums of rows", running_sum, [rows(3, 2), ROW]),
@@ -196,6 +202,20 @@ CASES = [
             "start of forward slices < 0",
         ),
         expected=[SUMS := ROW + np.cumsum(rows(4, 2)[2:], 0), SUMS[-1:]],
+    ),
+    *(
+        Case(
+            "TensorIterator-1",
+            title,
+            partial(stride=stride, part_size=part_size, join=False),
+            [rows(5, 2), rows(part_size, 2)],
+            deviates=departs,
+            expected=[rows(part_size, 2) + sum(slices)],
+        )
+        for title, stride, part_size, departs, slices in (
+            ("every other row", 2, 1, WITH_GAPS, rows(5, 2)[::2]),
+            ("rows that overlap", 1, 2, OVERLAPPING, [rows(5, 2)[n : n + 2] for n in range(4)]),
+        )
     ),
     Case("TensorIterator-1", "two inputs", two_sliced, [rows(3, 2), rows(3, 2) + 1]),
     Case("TensorIterator-1", "an input that stays", scaled, [rows(2, 3), np.array(3, np.float32)]),

@@ -8,7 +8,15 @@ import openvino as ov
 from openvino import opset1, opset2, opset3, opset4, opset5, opset6, opset7, opset8, opset10, opset12, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance, with_attribute
+from conformance.harness import (
+    Case,
+    Const,
+    Departure,
+    conformance,
+    with_attribute,
+    with_unknown_ranks,
+    without_input,
+)
 
 random = np.random.default_rng(11)
 CUBE = random.standard_normal((2, 3, 4)).astype(np.float32)
@@ -34,6 +42,29 @@ def cases(op, build, *rows):
         Case(op, title, partial(build, **rest.pop("attrs", {})), inputs, **rest)
         for title, inputs, rest in ((title, inputs, dict(rest[0]) if rest else {}) for title, inputs, *rest in rows)
     ]
+
+
+def less_than_a_size(build, data, other):
+    return build(data, opset1.subtract(opset3.shape_of(other), opset1.constant(i64(2))))
+
+
+def with_bounds(low, high):
+    """An edit that gives bounds to the size of the second Parameter."""
+
+    def edit(root):
+        _, parameter = (layer for layer in root.iter("layer") if layer.get("type") == "Parameter")
+        parameter.find("data").set("shape", f"{low}..{high}")
+        parameter.find("output/port/dim").text = "-1"
+
+    return edit
+
+
+def in_turn(*edits):
+    def edit(root):
+        for each in edits:
+            each(root)
+
+    return edit
 
 
 DYNAMIC = {"dynamic": True}
@@ -543,6 +574,60 @@ OTHERS = [
             "output is not dynamic",
         ),
         expected=[CUBE[1]],
+    ),
+    Case(
+        "StridedSlice-1",
+        "bounds of unknown rank",
+        strided,
+        [CUBE, i64(1), i64(2), c(1)],
+        dynamic=True,
+        deviates=Departure(
+            "refuses bounds of unknown rank without a stride; the page does not tell them from others",
+            "begin is of unknown rank; end is dynamic; stride is not connected",
+        ),
+        expected=[CUBE[1:2]],
+        edit=in_turn(without_input("StridedSlice", 3), with_unknown_ranks(1, 2)),
+    ),
+    Case(
+        "ReverseSequence-1",
+        "a negative axis of data of unknown rank",
+        partial(opset1.reverse_sequence, batch_axis=0, seq_axis=-1),
+        [np.float32([[1, 2, 3]]), i64(2)],
+        deviates=Departure(
+            "refuses negative axes of data of unknown rank; on the page they count from the end",
+            "data is of unknown rank; batch_axis < 0 | seq_axis < 0",
+        ),
+        expected=[np.float32([[2, 1, 3]])],
+        edit=with_unknown_ranks(0),
+    ),
+    Case(
+        "Unique-10",
+        "nothing",
+        opset10.unique,
+        [np.zeros((0, 3), np.float32)],
+        deviates=Departure(
+            "refuses to look for unique elements among none; the page finds none",
+            "data is empty; axis is not connected",
+        ),
+        expected=[np.zeros(0, np.float32), *[np.zeros(0, np.int64)] * 3],
+    ),
+    *(
+        Case(
+            op,
+            "two less than a bounded size",
+            partial(less_than_a_size, build),
+            [np.float32([3]), np.zeros(4, np.float32)],
+            deviates=Departure(
+                "refuses sizes of which bounds do not exclude that they are below 0; by the page what they are counts",
+                f"{name} is not constant; (bounds of it are known, and go below 0)",
+            ),
+            expected=[np.float32([3, 3])],
+            edit=with_bounds(1, 9),
+        )
+        for op, name, build in (
+            ("Broadcast-3", "target_shape", opset3.broadcast),
+            ("Tile-1", "repeats", opset1.tile),
+        )
     ),
     Case(
         "SpaceToBatch-2",

@@ -39,6 +39,16 @@ def pairs(values):
     return np.stack([values.real, values.imag], -1).astype(np.float32)
 
 
+def without_axes(root):
+    """An edit that leaves no element to the one Const."""
+    (layer,) = (layer for layer in root.iter("layer") if layer.get("type") == "Const")
+    layer.find("data").attrib.update(shape="0", size="0")
+    (end,) = (edge for edge in root.iter("edge") if edge.get("from-layer") == layer.get("id"))
+    (reader,) = (each for each in root.iter("layer") if each.get("id") == end.get("to-layer"))
+    for port in (layer.find("output/port"), reader.find(f"input/port[@id='{end.get('to-port')}']")):
+        port.find("dim").text = "0"
+
+
 BEYOND = Departure(
     "reads memory beyond the data where it pads an axis to twice its size or more; by the page it is padded with zeros",
     "signal_size >= shape of data along axes + shape of data along axes",
@@ -103,6 +113,19 @@ CASES += [
         deviates=BEYOND,
         expected=[np.fft.irfft(NUMBERS, 8, 1).astype(np.float32)],
         crashes=True,
+    ),
+    *(
+        whole(
+            *(op, "no axes", data, [0]),
+            deviates=Departure(f"crashes; without axes {what}", "axes is empty"),
+            expected=[expected],
+            edit=without_axes,
+            crashes=True,
+        )
+        for op, data, what, expected in (
+            ("RDFT-9", REAL, "the data become complex", pairs(REAL + 0j)),
+            ("IRDFT-9", PAIRS, "the real part is left", PAIRS[..., 0]),
+        )
     ),
     whole("RDFT-9", "odd signal size", REAL, [2], [3]),
     whole("RDFT-9", "padded", REAL, [1], [7], deviates=TOO_LONG, expected=[pairs(np.fft.rfft(REAL, 7, 1))]),

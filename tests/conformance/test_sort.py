@@ -6,7 +6,7 @@ import numpy as np
 from openvino import opset1, opset3, opset4, opset5, opset8, opset9, opset11, opset13, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance, without_conversions
+from conformance.harness import Case, Const, Departure, conformance, with_unknown_ranks, without_conversions
 
 random = np.random.default_rng(11)
 CUBE = random.permutation(120).reshape(4, 5, 6).astype(np.float32)
@@ -369,19 +369,6 @@ NO_ROWS = [np.zeros((0, 6), np.float32), np.zeros((0, 1), int), np.array([0])]
 ONE_ROW = [np.float32([[0, 0.5, 0, 0, 1, 1]]), np.array([[0]]), np.array([1])]
 
 
-def with_unknown_rank(number):
-    """An edit that declares nothing of the shape of a Parameter."""
-
-    def edit(root):
-        parameters = [layer for layer in root.iter("layer") if layer.get("type") == "Parameter"]
-        parameters[number].find("data").set("shape", "...")
-        port = parameters[number].find("output/port")
-        for size in port.findall("dim"):
-            port.remove(size)
-
-    return edit
-
-
 CASES += [
     case
     for op, make in (("MulticlassNms-8", opset8.multiclass_nms), ("MulticlassNms-9", opset9.multiclass_nms))
@@ -407,7 +394,7 @@ CASES += [
                 "refuses scores of unknown rank; the page does not tell them from others", "scores is of unknown rank"
             ),
             expected=ONE_ROW,
-            edit=with_unknown_rank(1),
+            edit=with_unknown_ranks(1),
         ),
     )
 ]

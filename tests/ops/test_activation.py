@@ -141,6 +141,13 @@ def test_clamp_rounds_its_bounds_inwards_for_integers():
     assert clamp(array(1, 2, type=np.int8), min=1000, max=2000).tolist() == [127, 127]
 
 
+def test_clamp_computes_on_dimensions():
+    size = fresh(0, 9)
+    clamped = ops["Clamp-1"].kernel(np.array([size, 2, 7], object), min=2.5, max=5.5)
+    assert (clamped[0].low, clamped[0].high, *clamped[1:]) == (3, 5, 3, 5)
+    assert ops["Clamp-1"].kernel(np.array([size], object), min=-inf, max=3e38)[0] is size
+
+
 def test_clamp_1_c1_min_above_max():
     with pytest.raises(Violation, match="`min` is 3, above `max`, which is 1") as caught:
         ops["Clamp-1"](array(1), min=3, max=1)

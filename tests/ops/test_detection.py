@@ -581,6 +581,8 @@ def test_reorg_yolo_takes_every_type():
 def test_reorg_yolo_of_unknown_sizes():
     (tensor,) = inferred("ReorgYolo-1", Tensor("u8", (1, channels := fresh(4), 8, height := fresh())))
     assert (tensor.shape == (1, channels * 4, 4, height // 2)) is True
+    (tensor,) = inferred("ReorgYolo-1", Tensor("u8", (1, 4, fresh(7, 9), 2)))
+    assert tensor.shape == (1, 16, 4, 1)
 
 
 def test_reorgyolo_1_c1_sizes():

@@ -145,6 +145,16 @@ def test_parts_of_an_unknown_axis_are_counted():
     assert (sums.shape[0] == steps * 2) is True
 
 
+def test_results_of_unknown_length_are_joined_as_part_size_says():
+    body = adding((BodyInput(0, 0, axis=0), BodyInput(1, 1)), (BodyOutput(0, 0, axis=0), BodyOutput(1, 0)))
+    sums, last = ITERATOR.infer([tensor("f32", 3, 2), tensor("f32", fresh(), 2)], {}, {"body": body}).outputs
+    assert sums.shape == (3, 2)
+    assert not isinstance(last.shape[0], int)
+    steps = fresh()
+    sums, _ = ITERATOR.infer([tensor("f32", steps, 2), tensor("f32", fresh(), 2)], {}, {"body": body}).outputs
+    assert (sums.shape[0] == steps) is True
+
+
 def test_inputs_of_unknown_rank_are_inferred():
     outputs = ITERATOR.infer([Tensor("f32", None), Tensor("f32", None)], {}, {"body": summing()}).outputs
     assert [output.type for output in outputs] == ["f32", "f32"]
@@ -324,6 +334,7 @@ def test_a_loop_ends_with_its_slices():
     steps = fresh()
     endless, start = Tensor.of(np.array(-1)), Tensor.of(TRUE)
     assert loop_shapes(body, endless, start, tensor("f32", steps)) == [(steps,)]
+    assert loop_shapes(body, Tensor.of(np.array(3)), start, tensor("f32", fresh(3))) == [(3,)]
     assert loop(body, 7, TRUE, numbers(1, 2, 3))[0].tolist() == [2, 4, 6]
     for trips, doubts in ((-1, 0), (2, 0), (3, 0), (7, 1)):
         found = LOOP.infer([Tensor.of(np.array(trips)), start, tensor("f32", 3)], {}, {"body": body}).doubts

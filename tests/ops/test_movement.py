@@ -1063,10 +1063,38 @@ def test_slice_bounds_what_it_cannot_know():
     assert (first[0].low, first[0].high) == (0, None)
     (some,) = shape_of(slice_8, (size,), i64(0), i64(3), i64(1))
     assert (some.low, some.high) == (0, 3)
-    (unknown,) = shape_of(slice_8, (7,), Tensor("i64", (1,)), i64(3), i64(1))
-    assert (unknown.low, unknown.high) == (0, 7)
+    for stop, most in ((3, 3), (9, 7), (-1, 7), (INT_MAX, 7)):
+        (unknown,) = shape_of(slice_8, (7,), Tensor("i64", (1,)), i64(stop), i64(1))
+        assert (unknown.low, unknown.high) == (0, most)
     shape = shape_of(slice_8, (7, 2), i64(0), i64(1), i64(1), Tensor("i64", (1,)))
     assert [size.high for size in shape] == [7, 2]
+
+
+@pytest.mark.parametrize(
+    ("start", "stop", "step", "most"),
+    [
+        *[(1, 9, 1, 8), (1, 9, 3, 3), (-9, -1, 2, 4), (-3, 9, 1, 3), (-9, 2, 1, 2), (5, 2, 1, 0), (2, -1, 1, None)],
+        *[(9, 1, -1, 8), (-1, -9, -3, 3), (3, -9, -1, 4), (9, -3, -1, 2), (LONG_MAX, LONG_MIN, -1, None)],
+        *[(LONG_MIN, LONG_MAX, 1, None), (-4, LONG_MAX, 1, 4), (-4, LONG_MAX, 3, 2)],
+    ],
+)
+def test_a_slice_of_an_unknown_size_has_at_most_as_many_elements_as_lie_between_its_bounds(start, stop, step, most):
+    (length,) = shape_of(slice_8, (fresh(),), i64(start), i64(stop), i64(step))
+    assert (length if isinstance(length, int) else length.high) == most
+
+
+def test_a_slice_between_margins_lacks_both():
+    (length,) = shape_of(slice_8, (fresh(1, 200),), i64(5), i64(-2), i64(1))
+    assert length.high == 193
+    (length,) = shape_of(slice_8, (fresh(1, 200),), i64(-2), i64(5), i64(-2))
+    assert length.high == 97
+
+
+def test_the_end_of_an_axis_is_as_long_as_asked_for_or_all_of_it():
+    size = fresh(2, 5)
+    (length,) = shape_of(slice_8, (size,), i64(-3), i64(LONG_MAX), i64(1))
+    assert (length.low, length.high) == (2, 3)
+    assert same((length,), shape_of(slice_8, (size,), i64(0), i64(3), i64(1)))
 
 
 def test_slice_returns_a_view():
@@ -1687,6 +1715,10 @@ def test_sizes_that_blocks_divide_have_tight_bounds():
     assert shape_of(space_to_batch, Tensor("f32", (2, fresh(9, 13))), blocks, none, none) == (10, 2)
 
 
+def test_parts_that_divide_an_axis_have_tight_bounds():
+    assert shape_of(split, (fresh(2, 5),), i64(0).reshape(()), num_splits=4) == (1,)
+
+
 def test_depthtospace_1_c1_block_does_not_divide_the_depth():
     message = "`C` is 6, which 4 does not divide"
     refuses(depth_to_space, "C1", message, np.zeros((1, 6, 1, 1)), block_size=2, mode="depth_first")
@@ -1820,6 +1852,14 @@ def test_reversesequence_reverses_the_first_elements():
     expected = data.copy()
     expected[:, :, 1:] = data[::-1, :, 1:]
     np.testing.assert_array_equal(got, expected)
+
+
+@pytest.mark.parametrize("axis", [0, 1, 2])
+def test_reversesequence_has_as_many_batches_as_lengths(axis):
+    sizes = [fresh() for _ in range(3)]
+    expected = [4 if each == axis else size for each, size in enumerate(sizes)]
+    lengths = Tensor("i64", (4,))
+    assert same(shape_of(reverse_sequence, tuple(sizes), lengths, batch_axis=axis, seq_axis=axis - 1), expected)
 
 
 def test_reversesequence_1_c1_batch_axis_outside_the_rank():

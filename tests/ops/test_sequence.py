@@ -661,6 +661,12 @@ class TestScaledDotProductAttention:
         assert infer(self.op, [*tensors[:3], Tensor("f32", (1, 6))], causal=False) == [None]
         assert infer(self.op, tensors, causal=True) == [None]
 
+    @pytest.mark.parametrize(("rows", "expected"), [(5, 5), (1, "?"), ("?", "?")])
+    def test_scaleddotproductattention_has_as_many_queries_as_its_mask_has_rows(self, rows, expected):
+        shapes = ((2, 3, fresh(), 5), self.K.shape, self.V.shape, (fresh() if rows == "?" else rows, 6))
+        (result,) = infer(self.op, [Tensor("f32", shape) for shape in shapes], causal=False)
+        assert str(result[2]) == str(expected)
+
     def test_scaleddotproductattention_13_c1_batches_of_two_of_three(self):
         tensors = [Tensor("f32", shape) for shape in ((2, 4, 8), None, (3, 6, 8))]
         with pytest.raises(Violation) as caught:

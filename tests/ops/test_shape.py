@@ -201,6 +201,20 @@ def test_a_reshape_to_no_elements_is_doubtful_where_data_may_have_some(data, pat
     assert [doubt.code for doubt in found] == ["W954"] * doubtful
 
 
+def test_the_size_that_is_left_is_a_whole_number():
+    assert reshaped(tensor(fresh(2, 4)), sizes(-1, 3)) == (1, 3)
+    (rows, _) = reshaped(tensor(1, fresh(1), fresh(1), 512), sizes(-1, 7 * 7 * 512))
+    assert (rows.low, rows.high) == (1, None)
+    (none, _) = reshaped(tensor(fresh(0, 4)), sizes(-1, 3))
+    assert (none.low, none.high) == (0, 1)
+
+
+@pytest.mark.parametrize(("special_zero", "doubtful"), [(False, True), (True, False)])
+def test_a_reshape_to_no_elements_is_doubtful_whatever_the_rank_of_data(special_zero, doubtful):
+    found = RESHAPE.infer([Tensor("f32", None), sizes(0, -1)], {"special_zero": special_zero}).doubts
+    assert [doubt.code for doubt in found] == ["W954"] * doubtful
+
+
 # Squeeze, Unsqueeze
 
 

@@ -101,6 +101,15 @@ def test_the_rank_that_is_supposed_is_named():
     assert set(caught.value.about) == {"pads_end", "data"}
 
 
+def test_of_the_ranks_that_may_be_supposed_one_with_a_reason_of_its_own_is():
+    """With any rank but 2 there are too few blocks."""
+    zeros = np.zeros(2, np.int64)
+    tensors = [Tensor("f32", None), *(Tensor.of(each) for each in (np.array([1, 0]), zeros, zeros))]
+    with pytest.raises(Violation, match=r"`block_shape\[1\]` is 0, .* if `data` has rank 2") as caught:
+        ops["BatchToSpace-2"].infer(tensors, {})
+    assert caught.value.label == "C2"
+
+
 @pytest.mark.parametrize(
     ("name", "shapes", "attrs"),
     [

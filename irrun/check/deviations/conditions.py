@@ -67,7 +67,9 @@ _ALL_BEING = re.compile(r"(\w+(?:, \w+)+) are (.+)")
 _HAVING = re.compile(r"(\w+) has (.+)")
 _ROUNDING = re.compile(r"rounding (\w+) to f16 changes the result")
 _PART = re.compile(r"(rank|size|shape|sum|bits|axis \d+) of (\w+)(?: along (\w+))?")
-_OF_BODY = re.compile(r"(start|end|number) of (forward slices|backward slices|joins)")
+_OF_BODY = re.compile(
+    r"(start|end|number) of (forward slices|backward slices|slices with gaps|slices that overlap|joins)"
+)
 _NAMING = re.compile(r"(\w+) has (not )?all axes of (\w+) from (\d+) on")
 _VARYING = re.compile(r"(\w+) varies along other axes than (\w+)")
 _DYNAMIC = re.compile(r"dynamic(?: (at|from) axis (\d+))?")

@@ -273,10 +273,17 @@ class Facts:
         return False
 
     def port_maps(self, what: str, kind: str) -> Any:
-        """The numbers of the port maps that slice inputs, or join results, of all bodies."""
+        """The numbers of the port maps that slice inputs, or join results, of all bodies.
+
+        Slices have gaps where they are shorter than their stride, and overlap where they are longer.
+        """
         bodies = self.layer.bodies.values()
         maps = [entry for body in bodies for entry in (body.outputs if kind == "joins" else body.inputs)]
         maps = [entry for entry in maps if entry.axis is not None]
-        if kind != "joins":
+        if kind == "slices with gaps":
+            maps = [entry for entry in maps if abs(entry.stride) > entry.part_size]
+        elif kind == "slices that overlap":
+            maps = [entry for entry in maps if abs(entry.stride) < entry.part_size]
+        elif kind != "joins":
             maps = [entry for entry in maps if (entry.stride < 0) is kind.startswith("backward")]
         return np.asarray(len(maps) if what == "number" else [getattr(entry, what) for entry in maps])
