@@ -76,6 +76,7 @@ def test_shape_arithmetic_keeps_identity_and_divides_products(flattened):
         (lambda b, f: b.Ceiling(b.Negative(b.Subtract(np.float32(0), f))), ("batch", 3, 20, "width")),
         (lambda b, f: b.Multiply(f, np.float32(0.5)), None),
         (lambda b, f: b.Add(f, np.float32(np.inf)), None),
+        (lambda b, f: b.Maximum(f, np.float32(2**25)), None),
         (lambda b, f: b.Divide(f, np.float32(2)), None),
         (lambda b, f: b.Multiply(f, f), None),  # which f32 does not hold where these are large
         (lambda b, f: b.Multiply(b.Convert(f, destination_type="f16"), np.float16(2)), None),

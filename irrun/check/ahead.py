@@ -256,11 +256,14 @@ def _valued(tensor: Tensor, value: Any) -> Tensor:
 
 
 def _as_integers(array: Array | Sizes) -> Array | Sizes:
-    """The numbers beside unknown ones as these are computed with. Raises TypeError for a fraction, infinity and NaN."""
+    """The numbers beside unknown ones as these are computed with.
+
+    Raises TypeError for fractions, infinity, NaN, and numbers beyond those up to which f32 holds each whole one.
+    """
     if array.dtype == object or array.dtype.kind != "f":
         return array
     whole = array.astype(np.int64)
-    if not np.array_equal(whole, array):
+    if not np.array_equal(whole, array) or (np.abs(whole) > 2**24).any():
         raise TypeError  # a run has the type to compute in
     return whole
 
