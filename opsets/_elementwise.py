@@ -24,6 +24,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Whole,
     broadcast_shapes,
     choice,
     incompatible,
@@ -80,10 +81,11 @@ def unary(
     symbolic: bool = False,
     view_of: str | None = None,
     least: float | None = None,
+    whole: bool = False,
 ) -> Op:
     """An op of one tensor, whose result has the same shape, and the same type unless `result` names another.
 
-    No number in it is below `least`, if that is given.
+    No number in it is below `least`, if that is given. `whole` is the trait of that name.
     """
 
     compute = called(function)
@@ -104,7 +106,7 @@ def unary(
         symbolic=symbolic,
         view_of=view_of,
         self_checking=True,
-        traits=[Elementwise(1), *([] if least is None else [Bounded(lambda _: least)])],
+        traits=[Elementwise(1), *([] if least is None else [Bounded(lambda _: least)]), *([Whole()] if whole else [])],
         doc=doc,
     )
 
@@ -119,15 +121,18 @@ def binary(
     opsets: frozenset[int] | None = None,
     symbolic: bool = False,
     commutative: bool = False,
+    whole: bool = False,
     rule: Callable[[Node], Shapes] | None = None,
     constraints: str = BROADCAST_CONSTRAINT,
 ) -> Op:
     """An op of two tensors of one type, broadcast as the attribute auto_broadcast says. `doc` ends with its example.
 
-    `constraints` documents what `rule` checks, which is the broadcasting unless more is given.
+    `constraints` documents what `rule` checks, which is the broadcasting unless more is given. `whole` is the trait of
+    that name.
     """
 
     compute = called(function)
+    elementwise = Elementwise(2, commutative, function=function if isinstance(function, str) else None)
 
     def kernel(a: Array, b: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
         with quiet(a, b):
@@ -144,7 +149,7 @@ def binary(
         opsets=opsets,
         symbolic=symbolic,
         self_checking=rule is None,
-        traits=[Elementwise(2, commutative, function=function if isinstance(function, str) else None)],
+        traits=[elementwise, *([Whole()] if whole else [])],
         rule=rule or broadcast_rule,
         doc=f"{first}\n{constraints}{rest}",
     )

@@ -100,6 +100,7 @@ abs_ = unary(
     [2.5, 0.0, 3.0]
     """,
     symbolic=True,
+    whole=True,
 )
 
 acos = elementary(
@@ -139,6 +140,7 @@ add = binary(
     [[11, 22], [13, 24]]
     """,
     symbolic=True,
+    whole=True,
     commutative=True,
 )
 
@@ -216,6 +218,7 @@ ceiling = unary(
     [-1.0, 1.0, 3.0]
     """,
     symbolic=True,
+    whole=True,
     view_of="data",
 )
 
@@ -388,6 +391,7 @@ floor = unary(
     [-2.0, 0.0, 3.0]
     """,
     symbolic=True,
+    whole=True,
     view_of="data",
 )
 
@@ -439,6 +443,7 @@ maximum = binary(
     [4, 5, 3]
     """,
     symbolic=True,
+    whole=True,
     commutative=True,
 )
 
@@ -462,6 +467,7 @@ minimum = binary(
     [1, 2, 3]
     """,
     symbolic=True,
+    whole=True,
     commutative=True,
 )
 
@@ -503,6 +509,7 @@ multiply = binary(
     [[10, 40], [30, 80]]
     """,
     symbolic=True,
+    whole=True,
     commutative=True,
 )
 
@@ -518,6 +525,7 @@ negative = unary(
     """,
     types=FLOAT | SIGNED,
     symbolic=True,
+    whole=True,
 )
 
 
@@ -714,6 +722,7 @@ subtract = binary(
     [[-9, -18], [-7, -16]]
     """,
     symbolic=True,
+    whole=True,
 )
 
 tan = elementary(

@@ -24,6 +24,7 @@ from irrun.spec import (
     Shapes,
     Tensor,
     Undecided,
+    Whole,
     broadcast_shapes,
     choice,
     fresh,
@@ -103,7 +104,7 @@ def _(node: Node) -> list[Tensor]:
     attrs=AUTO_BROADCAST,
     symbolic=True,
     self_checking=True,
-    traits=[Elementwise(3)],
+    traits=[Elementwise(3), Whole()],
 )
 def select(cond: Array, then: Array, else_: Array, *, auto_broadcast: str, auto_broadcast_axis: int) -> Any:
     """The elements of `then` where cond is true, else those of `else`.

@@ -419,9 +419,10 @@ def _(node: Node) -> Shapes:
             f"`offsets` is {'given' if given else 'missing'} for `mat_a` of rank {len(a)}",
             about=["offsets", "mat_a"],
         )
-    offsets = node.value("offsets")
+    if not given:
+        return {"result": (meet(a[0], node.dims["G"]), a[1], node.dims["N"])}
+    total, offsets = a[0], node.value("offsets")
     if offsets is not None:
-        total = a[0]
         ends = [0, *offsets.tolist()]
         node.require(
             "C2", ends == sorted(ends), f"`offsets` is {offsets.tolist()}, expected ascending from 0", about=["offsets"]
@@ -432,4 +433,5 @@ def _(node: Node) -> Shapes:
             f"`offsets` end at {ends[-1]}, but `mat_a` has {total} rows",
             about=["offsets", "mat_a"],
         )
-    return {"result": (*a[:-1], node.dims["N"])}
+        total = meet(total, ends[-1])
+    return {"result": (total, node.dims["N"])}

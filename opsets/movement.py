@@ -40,6 +40,7 @@ from irrun.spec import (
     Splitting,
     Tensor,
     Undecided,
+    Whole,
     choice,
     divided,
     element_type,
@@ -106,7 +107,7 @@ BATCH_DIMS = Attr("batch_dims", INT, 0)
     ],
     outputs=[Output("output", "T", "[*output]")],
     symbolic=True,
-    traits=[Lookup("data", "indices", "axis", "batch_dims")],
+    traits=[Lookup("data", "indices", "axis", "batch_dims"), Whole()],
 )
 def gather_1(data: Array, indices: Array, axis: Array) -> Any:
     """Take slices of the data along an axis.
@@ -616,7 +617,7 @@ scatter_nd_update_15.lowers("ScatterNDUpdate-3", natural=["indices"], reduction=
     outputs=[Output("concat_result", "T", "[*output]")],
     attrs=[Attr("axis", INT)],
     symbolic=True,
-    traits=[Joining("axis")],
+    traits=[Joining("axis"), Whole()],
 )
 def concat(*inputs: Array, axis: int) -> Any:
     """Join tensors along an axis.

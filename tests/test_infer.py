@@ -66,6 +66,35 @@ def test_shape_arithmetic_keeps_identity_and_divides_products(flattened):
     assert reshaped.rank == 3
 
 
+@pytest.mark.parametrize(
+    ("floats", "expected"),
+    [
+        (lambda b, f: b.Floor(b.Multiply(f, np.float32([1, 3, 2, 2]))), ("batch", 9, 40, "2*width")),
+        (lambda b, f: b.Concat(b.Gather(f, [3, 2], 0), np.float32([7]), axis=0), ("width", 20, 7)),
+        (lambda b, f: b.Maximum(b.Add(b.Abs(f), np.float32(1)), np.float32(4)), (None, 4, 21, None)),
+        (lambda b, f: b.Select(np.array([True, False, True, True]), f, np.float32(5)), ("batch", 5, 20, "width")),
+        (lambda b, f: b.Ceiling(b.Negative(b.Subtract(np.float32(0), f))), ("batch", 3, 20, "width")),
+        (lambda b, f: b.Multiply(f, np.float32(0.5)), None),
+        (lambda b, f: b.Add(f, np.float32(np.inf)), None),
+        (lambda b, f: b.Maximum(f, np.float32(2**25)), None),
+        (lambda b, f: b.Divide(f, np.float32(2)), None),
+        (lambda b, f: b.Multiply(f, f), None),  # which f32 does not hold where these are large
+        (lambda b, f: b.Multiply(b.Convert(f, destination_type="f16"), np.float16(2)), None),
+    ],
+)
+def test_sizes_are_followed_through_arithmetic_with_whole_floats(floats, expected):
+    with irrun.build() as b:
+        x = b.Parameter("f32[batch, 3, 20, width]")
+        sizes = floats(b, b.Convert(b.ShapeOf(x, output_type="i64"), destination_type="f32"))
+        result = b.Broadcast(np.float32(0), b.Convert(sizes, destination_type="i64"), mode="numpy")
+        b.Result(result)
+    found = result.shape
+    if expected is None:
+        assert not any(isinstance(size, int) for size in found)
+    else:
+        assert [size for size, wanted in zip(found, expected, strict=True) if wanted] == [*filter(None, expected)]
+
+
 def test_given_shapes_make_it_static(flattened):
     (reshaped,) = outputs_of(flattened, "Reshape", {"x": (2, 5, 4, 8)})
     assert reshaped.shape == (2, 5, 32)

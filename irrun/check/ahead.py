@@ -16,7 +16,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
 from irrun.spec.op import INTEGER, Array, Op, Tensor, results_of
 from irrun.spec.pending import Pending
 from irrun.spec.sizes import Sizes, quiet
-from irrun.spec.traits import Converting
+from irrun.spec.traits import Converting, Whole
 
 if TYPE_CHECKING:
     from irrun.check.infer import Inference
@@ -43,6 +43,9 @@ _RANGES = {
     for bits in [int(type[1:])]
 }
 """The least and the largest number of the types of integers."""
+
+_EXACT = frozenset({"f32", "f64"})
+"""The types of floats that hold all whole numbers that sizes come to, as long as these are not multiplied."""
 
 _INVENTED = ("i32", "i64")
 """Element types of tensors that may hold sizes: where their values are unknown, these have names."""
@@ -83,7 +86,9 @@ def computed_ahead(
             return None
     kernel = partial(op.kernel, **attrs, **({"types": types} if op.context else {}))
     whole = all(tensor.type in INTEGER for tensor in (*inputs, *outputs) if tensor is not None)
-    work = _Work(kernel, inputs, outputs, inference.exact, exact=op.symbolic and whole)
+    floats = any(tensor is not None and tensor.type in _EXACT and tensor.symbolic for tensor in inputs)
+    rounded = floats and op.trait(Whole) is not None
+    work = _Work(kernel, inputs, outputs, inference.exact, exact=op.symbolic and whole, rounded=rounded)
     sized = op.symbolic and whole and not work.sources and max(sizes) <= MAX_SYMBOLIC
     if symbolic or sized:
         return work.results
@@ -96,9 +101,11 @@ def computed_ahead(
 def follows(op: Op, inputs: Sequence[Tensor | None]) -> bool:
     """Whether the kernel computes with unknown elements of its inputs.
 
-    Arithmetic with these is that of integers: where they are floats, they may be converted and moved, no more.
+    Arithmetic with these is that of integers: where they are floats, they may be converted and moved, and what makes
+    whole numbers of whole ones may be computed of those.
     """
-    whole = all(tensor is None or tensor.type in INTEGER or not tensor.symbolic for tensor in inputs)
+    types = INTEGER | (_EXACT if op.trait(Whole) is not None else frozenset())
+    whole = all(tensor is None or tensor.type in types or not tensor.symbolic for tensor in inputs)
     return op.symbolic and (whole or bool(op.view_of) or op.trait(Converting) is not None)
 
 
@@ -117,7 +124,7 @@ class _Work:
     """A small tensor or several, to be computed by a kernel once someone asks; its `sources` are such that it reads.
 
     One that also computes with unknown elements is `exact`: integers are given to it as they are, as long as they are
-    few, or not many of these are in the whole model.
+    few, or not many of these are in the whole model. One that is `rounded` computes with floats, which do not hold all.
     """
 
     def __init__(
@@ -128,8 +135,10 @@ class _Work:
         spent: Spent,
         *,
         exact: bool,
+        rounded: bool,
     ) -> None:
         self._kernel, self._inputs, self._outputs, self._exact = kernel, inputs, outputs, exact
+        self._rounded = rounded
         self._spent = spent
         contents = [tensor.content for tensor in inputs if tensor is not None]
         self.sources = [content.work for content in contents if isinstance(content, _Computed)]
@@ -167,8 +176,11 @@ class _Work:
             return None
         try:
             with quiet(*(array for array in arrays if array is not None)):
+                if self._rounded:
+                    arrays = [array if array is None else _as_integers(array) for array in arrays]
                 results = results_of(self._kernel(*arrays))
-            return [_valued(tensor, result) for tensor, result in zip(self._outputs, results, strict=True)]
+            valued = [_valued(tensor, result) for tensor, result in zip(self._outputs, results, strict=True)]
+            return None if self._rounded and not all(map(_held, valued)) else valued
         except Exception as error:  # a question about an unknown dimension, or a failure that the run reports better
             hand_on(error)
             return None
@@ -241,6 +253,25 @@ def _valued(tensor: Tensor, value: Any) -> Tensor:
     if value.dtype.kind == "i" and tensor.type in ("i8", "i16", "i32"):  # a scalar comes out as an int of Python
         value = value.astype(numpy_dtype(tensor.type))
     return Tensor(tensor.type, tensor.shape, value)
+
+
+def _as_integers(array: Array | Sizes) -> Array | Sizes:
+    """The numbers beside unknown ones as these are computed with.
+
+    Raises TypeError for fractions, infinity, NaN, and numbers beyond those up to which f32 holds each whole one.
+    """
+    if array.dtype == object or array.dtype.kind != "f":
+        return array
+    whole = array.astype(np.int64)
+    if not np.array_equal(whole, array) or (np.abs(whole) > 2**24).any():
+        raise TypeError  # a run has the type to compute in
+    return whole
+
+
+def _held(tensor: Tensor) -> bool:
+    """Whether floats hold what is in a tensor: no products of unknown sizes, which may be larger than sizes are."""
+    sizes = [item for item in tensor.numbers or () if isinstance(item, Dim)]
+    return all(len(monomial) < 2 for size in sizes for monomial in size.terms)
 
 
 def _whole(item: Any) -> bool:

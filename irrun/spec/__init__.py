@@ -138,6 +138,7 @@ from irrun.spec.traits import (
     Selecting,
     Splitting,
     Storing,
+    Whole,
 )
 
 __all__ = [
@@ -219,6 +220,7 @@ __all__ = [
     "Tensor",
     "Undecided",
     "Violation",
+    "Whole",
     "broadcast",
     "broadcast_shapes",
     "choice",

@@ -53,6 +53,10 @@ class Converting:
     """The elements of the first input as another element type."""
 
 
+class Whole:
+    """Of whole numbers it makes whole ones, and the same whether these are integers or floats, which have no others."""
+
+
 class Measuring:
     """The result is the shape of the first input, whatever its elements are."""
 
@@ -343,4 +347,5 @@ Trait = (
     | Selecting
     | Splitting
     | Storing
+    | Whole
 )

@@ -290,6 +290,11 @@ class TestGroupedMatMul:
         assert got.dtype == np.float16
         assert got.item() == 5000
 
+    def test_groups_and_rows_are_known_from_any_input(self):
+        a, b = Tensor("f32", (fresh(), 2, 4)), Tensor("f32", (3, 5, 4))
+        assert shape_of(grouped_matmul, a, b, None) == (3, 2, 5)
+        assert shape_of(grouped_matmul, Tensor("f32", (fresh(), 4)), b, Tensor.of(np.array([2, 2, 7]))) == (7, 5)
+
     def test_groupedmatmul_17_c1_offsets_with_3d_or_missing_with_2d(self):
         a, b = np.ones((2, 1, 3)), np.ones((2, 4, 3))
         expected = ("C1", "`offsets` is given for `mat_a` of rank 3")
