@@ -10,8 +10,8 @@ import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
 import irrun
-from irrun.engines.vectorized.scatters import COMPILERS, Box, box_of
-from irrun.engines.work import Post
+from irrun.engines.vectorized.scatters import COMPILERS, Box, box_of, open_slices
+from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type
 
 rng = np.random.default_rng(6)
@@ -115,3 +115,49 @@ def test_a_model_that_assigns_to_a_part_of_any_size(engine: str) -> None:
         right[1::2] = -1
         (found,) = executor.run({"x": x}).values()
         np.testing.assert_array_equal(found, right)
+
+
+@pytest.mark.parametrize("dtype", ["f4", "i8", "?", ml_dtypes.bfloat16])
+@pytest.mark.parametrize(
+    ("axis", "indices"),
+    [(0, [2]), (0, 3), (-1, [[4]]), (1, [5, 0, 5]), (2, [[0, 3], [3, 1]]), (-3, np.uint8([3, 3, 2]))],
+    ids=str,
+)
+def test_slices_are_put_at_places_that_a_run_tells(axis: int, indices: Any, dtype: Any) -> None:
+    """The last one wins where several go to one place."""
+    given = [np.asarray(indices), np.array([axis])]
+    data = rng.integers(-100, 100, (4, 6, 5)).astype(dtype)[::-1]
+    kept, shape = data.copy(), data.shape
+    shape = (*shape[: axis % 3], *given[0].shape, *shape[axis % 3 :][1:])
+    updates = rng.integers(-100, 100, shape[::-1]).astype(dtype).T
+    (result,) = slices_of([data, given[0], updates, given[1]])
+    np.testing.assert_array_equal(result, plain("ScatterUpdate-3", {}, [data, given[0], updates, given[1]]))
+    np.testing.assert_array_equal(data, kept)
+    assert result.dtype == data.dtype
+
+
+@pytest.mark.parametrize("indices", [2, [2], [[0, 3]]])
+def test_elements_of_a_vector_are_put(indices: Any) -> None:
+    given = [np.arange(4.0), np.array(indices), np.full(np.shape(indices), 9.0), np.array(0)]
+    np.testing.assert_array_equal(slices_of(given)[0], plain("ScatterUpdate-3", {}, given))
+
+
+@pytest.mark.parametrize("wrong", [{"indices": [-1]}, {"indices": [4]}, {"indices": [0, 4]}, {"axis": 2}, {"rows": 2}])
+def test_what_slices_are_refused_the_rule_judges(wrong: dict[str, Any]) -> None:
+    indices = np.array(wrong.get("indices", [0]))
+    updates = np.zeros((wrong.get("rows", indices.size), 3))
+    assert slices_of([np.zeros((4, 3)), indices, updates, np.array(wrong.get("axis", 0))]) is None
+    assert slices_of([np.zeros((4, 3)), np.zeros(0, int), np.zeros((0, 3)), np.array(0)]) is None
+
+
+@pytest.mark.parametrize("types", [("string", "i64"), ("f32", "u64")])
+def test_slices_of_types_that_are_left_to_the_kernel(types: tuple[str, str]) -> None:
+    data, indices, axis = Operand(types[0], (-1,), ()), Operand(types[1], (-1,), ()), Operand("i64", (), ())
+    assert open_slices(Work("ScatterUpdate-3", {}, [data, indices, data, axis], [data]), THREADS) is None
+
+
+def slices_of(arrays: list[Any]) -> Any:
+    operands = [Operand(element_type(array.dtype), (-1,) * array.ndim, ()) for array in arrays]
+    call = open_slices(Work("ScatterUpdate-3", {}, [*operands], operands[:1]), THREADS)
+    assert call is not None
+    return call(arrays)

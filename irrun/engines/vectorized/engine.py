@@ -45,7 +45,7 @@ MODULES = {
     """,
     "places": "NonZero-3 OneHot-1 OneHot-16",
     "gathers": "Gather-1 Gather-7 Gather-8 GatherElements-6 GatherND-5 GatherND-8",
-    "scatters": "ScatterNDUpdate-3 ScatterNDUpdate-15",
+    "scatters": "ScatterNDUpdate-3 ScatterNDUpdate-15 ScatterUpdate-3",
     "attention": "ScaledDotProductAttention-13",
     "resampling": "Interpolate-4 Interpolate-11",
     "recurrent": "GRUCell-3 LSTMCell-1 LSTMCell-4 RNNCell-3 GRUSequence-5 LSTMSequence-5 RNNSequence-5",

@@ -1,4 +1,5 @@
-"""Scatters on numpy: elements and slices put at constant places, as where a part of a tensor is assigned to."""
+"""Scatters on numpy: elements and slices put at constant places, as where a part of a tensor is assigned to, and slices
+at places along an axis that only a run tells, as where a loop fills a list of tensors."""
 
 from __future__ import annotations
 
@@ -13,7 +14,7 @@ from irrun.engines.extents import view
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import shared_copies
 from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.work import Arrays, Call, Compiled, Work
+from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
 
@@ -91,4 +92,34 @@ def box_of(places: Array) -> Box | None:
     return Box(start, tuple(shape), tuple(steps))
 
 
+def open_slices(work: Work, _: Threads) -> OpenCall | None:
+    """ScatterUpdate-3 of any sizes."""
+    types = {operand.type for operand in work.required(4)}
+    return None if types & {"string", "u64"} else _put_slices  # an index of u64 may be more than intp holds
+
+
+def _put_slices(arrays: Sequence[Any]) -> Sequence[Array] | None:
+    data, indices, updates, axes = arrays
+    axis = int(axes.item())
+    if not -data.ndim <= axis < data.ndim:
+        return None
+    axis %= data.ndim
+    before, behind = data.shape[:axis], data.shape[axis + 1 :]
+    if updates.shape != (*before, *indices.shape, *behind) or updates.dtype != data.dtype or not indices.size:
+        return None
+    one = indices.size == 1
+    least, most = (indices.item(),) * 2 if one else (indices.min(), indices.max())
+    if least < 0 or most >= data.shape[axis]:
+        return None
+    result = data.copy()
+    if one:
+        result[(slice(None),) * axis + (least,)] = updates.reshape((*before, *behind))
+    else:
+        rows = updates.reshape((*before, indices.size, *behind))
+        result[(slice(None),) * axis + (indices.reshape(-1).astype(np.intp),)] = rows
+    return [result]
+
+
 COMPILERS = dict.fromkeys(("ScatterNDUpdate-3", "ScatterNDUpdate-15"), compile)
+
+OPENERS = {"ScatterUpdate-3": open_slices}
