@@ -107,3 +107,20 @@ def test_no_updates_of_a_tensor(engine, tmp_path):
     assert result.tolist() == np.abs(data).tolist()
     for program in programs(ours):
         assert [instruction.op.name for instruction in program.instructions] == ["Abs-1"]
+
+
+@ENGINES
+@pytest.mark.parametrize(
+    ("mode", "sizes", "left"), [("numpy", (4, 3), 0), ("bidirectional", (1, 3), 0), ("numpy", (2, 4, 3), 1)]
+)
+def test_repetitions_into_the_shape_that_is_there(engine, mode, sizes, left, tmp_path):
+    b = model()
+    x = anything(b, "f4", (-1, 3))
+    b.result(b.one("Broadcast-3", x, i64(b, sizes), mode=mode))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.arange(12, dtype=F32).reshape(4, 3)
+    (result,) = ours.run([data]).values()
+    np.testing.assert_array_equal(result, np.broadcast_to(data, np.broadcast_shapes(data.shape, sizes)))
+    assert not np.shares_memory(result, data)
+    for program in programs(ours)[-1:]:
+        assert len(program.instructions) == left

@@ -15,7 +15,7 @@ from irrun.interruption import hand_on
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import same_shapes
-from irrun.spec.traits import Elementwise, Overwriting, Resizing, Retyping
+from irrun.spec.traits import Elementwise, Overwriting, Repeating, Resizing, Retyping
 
 MAX_CONVERTED = 1024
 """Bytes of a constant that is kept in another type."""
@@ -73,11 +73,10 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
         for output, number in zip(instruction.outputs, instruction.inputs, strict=False):
             if number is not None and tensors[output].type == tensors[number].type != "dynamic":
                 yield output, number
-    elif (resizing := instruction.op.trait(Resizing)) is not None:
+    elif _may_keep_its_shape(instruction):
         (output,), number = instruction.outputs, instruction.inputs[0]
         if (
             number is not None
-            and not resizing.padded(instruction.attrs)
             and (setting.sizes is not None or not instruction.open)  # there is nothing to object to in equal sizes
             and setting.sized(tensors[number])
             and same_shapes(tensors[output].shape, tensors[number].shape)
@@ -96,6 +95,14 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
                 if rank is not None and rank >= least and number not in program.constants:
                     yield output, number
                     return
+
+
+def _may_keep_its_shape(instruction: Instruction) -> bool:
+    """Whether the result is the first input as it is where it has the same shape."""
+    resizing = instruction.op.trait(Resizing)
+    if resizing is not None:
+        return not resizing.padded(instruction.attrs)
+    return instruction.op.trait(Repeating) is not None
 
 
 def _is_one(number: int, program: Program) -> bool:
