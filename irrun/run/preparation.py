@@ -171,7 +171,7 @@ class Preparation:
         self._ranked = all(built.tensors[number].shape is not None for number in built.parameters)
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
-        self._light = 0  # elements of inputs up to which programs are, as those that were made tell
+        self._light = -1  # elements of inputs up to which programs are, as those that were made tell
         self._open: _Prepared | None = None
         self._seen = _Seen()
         self._lock = fork_safe(Lock())
@@ -312,7 +312,7 @@ class Preparation:
         checked = self._ranked and not self._setting.iterated
         if checked and not watched:
             light = _is_light(made.program)
-            self._light = max(self._light, elements) if light else min(self._light, elements // (MOST_LARGER + 1))
+            self._light = max(self._light, elements) if light else min(self._light, -(-elements // MOST_LARGER) - 1)
         return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:

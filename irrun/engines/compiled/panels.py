@@ -32,6 +32,9 @@ from irrun.spec.op import Array
 PRODUCTS = 35e9
 """Products that one thread adds up in a second, about."""
 
+BYTES = 20e9
+"""Bytes of weights that one thread brings from memory in a second, about."""
+
 CHUNKS = 4
 """That each thread takes, where it can: those that come later take fewer."""
 
@@ -107,7 +110,7 @@ class _Product:
 
     def _bind(self, team: Team, panels: Arranged, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
-        seconds = self.rows * self.columns * self.inner / PRODUCTS
+        seconds = max(self.rows * self.columns * self.inner / PRODUCTS, weights.nbytes / BYTES)
         shared = seconds > SHARED_SECONDS
         count = len(weights)
         chunk = -(-count // (CHUNKS * team.count)) if shared else count

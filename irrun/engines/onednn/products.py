@@ -23,6 +23,9 @@ keeps the other threads awake."""
 FEW_OF_WEIGHTS = FEW_PRODUCTS * ALONE_OF_WEIGHTS
 """Multiplications of f32 by weights that one thread does alone."""
 
+MOST_ALONE = 1 << 20
+"""Bytes of weights that it does so with: memory gives two threads more of them in the same time."""
+
 WRITTEN_LATE = "gemm"
 """How the ways are called whose code oneDNN writes for all sizes at the first call, which takes 30 ms: in a single run
 others have long been done by then. Without AVX-512 it has no other way for most products."""
@@ -130,9 +133,10 @@ def product_of(library: Library, work: Work, sums: Sums | None = None) -> Produc
         sums, posts = sums._replace(bias=bias_values(work, added)).with_posts(posts)
         shift = None if sums.bias is None else library.dense((*(1,) * len(sizes), columns))
     few = (FEW_PRODUCTS if sums is None else FEW_CODES) * (ALONE if right.value is None else ALONE_OF_WEIGHTS)
+    alone = right.value is None or prod(right.shape) * itemsize(right) <= MOST_ALONE
 
     def primitive_of(weights: Descriptor, quantities: Sequence[tuple[int, int]] = ()) -> Primitive | None:
-        small = prod(shape) * inner < few  # models with such products leave the other threads asleep
+        small = alone and prod(shape) * inner < few  # models with such products leave the other threads asleep
         operands = (source, weights, shift, target)
         return library.primitive("matmul", *operands, posts=posts.posts, small=small, quantities=quantities)
 
