@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -11,6 +12,8 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides, is_dense
 from irrun.engines.compressed import CompressedWeights
+from irrun.engines.memory import ITEM
+from irrun.engines.threads import MEMORY_SPEED, Threads
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.dtypes import ELEMENT_TYPES
 
@@ -18,8 +21,11 @@ MAX_BOUND = 1 << 10
 """Products of some rows with some matrix that are kept, ready to be computed."""
 
 
-def picked(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled | None:
-    """PickedProduct-0, by what `compile` makes of the product of some rows with one of the matrices, MatMul-1."""
+def picked(work: Work, compile: Callable[[Work], Compiled | None], threads: Threads | None = None) -> Compiled | None:
+    """PickedProduct-0, by what `compile` makes of the product of some rows with one of the matrices, MatMul-1.
+
+    These are shared by `threads` where they are many enough, unless each is by itself.
+    """
     rows, weights, indices = work.required(3)
     column, shape = work.attrs["column"], rows.shape[1:]
     if work.posts or any(own.type != "f32" for own in (rows, weights, work.outputs[0])) or indices.type == "u64":
@@ -42,6 +48,8 @@ def picked(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled |
     first = product(0)
     if first is None or first.wants or first.gives:
         return None
+    seconds = prod(indices.shape) * prod(weights.shape[1:]) * ITEM / MEMORY_SPEED
+    shared = threads is not None and not first.scratch and threads.pieces(seconds) > 1
 
     def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
         matrices, places = inputs[1], inputs[2].reshape(-1)
@@ -58,15 +66,23 @@ def picked(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled |
             call = kept[row, number] = own.bind([sources[row], matrix], [targets[row]], scratch)
             return call
 
-        def call() -> None:
+        def calls() -> Iterator[Call]:
             for row, place in enumerate(places.tolist()):
                 number = place + size if place < 0 else place
                 if 0 <= number < size:
-                    (kept.get((row, number)) or bound(row, number))()
+                    yield kept.get((row, number)) or bound(row, number)
                 else:
-                    np.matmul(sources[row], nothing, targets[row])
+                    yield partial(np.matmul, sources[row], nothing, targets[row])
 
-        return call
+        def in_order() -> None:
+            for call in calls():
+                call()
+
+        def together() -> None:
+            assert threads is not None
+            threads.call([*calls()])()
+
+        return together if shared else in_order
 
     return Compiled(bind, first.scratch, taken=frozenset() if compressed is None else frozenset({1}))
 

@@ -40,6 +40,9 @@ SHARED_NANOSECONDS = 400_000
 PRODUCT_SPEED = 90e9
 """Floating point operations per second of one thread in a product of matrices, about."""
 
+MEMORY_SPEED = 20e9
+"""Bytes per second at which one thread reads a matrix that it uses once, about."""
+
 WAIT = 0.1
 """Seconds after which who waits for other threads looks again, in case that an interruption took the signal."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cache, partial
 from math import prod
 from typing import Any
 
@@ -13,13 +13,10 @@ from irrun.engines.axes import broadcast_strides, matrix_of, merged, order_of, r
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM
 from irrun.engines.picking import picked
-from irrun.engines.threads import PRODUCT_SPEED, Threads, cuts
+from irrun.engines.threads import MEMORY_SPEED, PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
-
-MEMORY_SPEED = 20e9
-"""Bytes per second at which one thread reads a matrix that it uses once, about."""
 
 FEW, FEW_OF_A_VECTOR = 200_000, 9_000
 """Multiplications that OpenBLAS does on one thread of its own accord: there is no need to hold it to that."""
@@ -52,7 +49,13 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
 
 def compile_picked(work: Work, threads: Threads) -> Compiled | None:
     """PickedProduct-0 of f32."""
-    return picked(work, partial(compile_matmul, threads=threads))
+    return picked(work, partial(compile_matmul, threads=_alone()), threads)
+
+
+@cache
+def _alone() -> Threads:
+    """For products that other threads compute others beside."""
+    return Threads(1)
 
 
 COMPILERS = {"MatMul-1": compile_matmul, "PickedProduct-0": compile_picked}
