@@ -202,6 +202,9 @@ ARCHITECTURES = {
     "recommender": Architecture(Recommender, clicks),
 }
 
+SMALL = dict.fromkeys(("vocab_size", "max_position_embeddings"), 8000) | {"hidden_size": 512, "intermediate_size": 1024}
+DECODER = SMALL | {"num_hidden_layers": 6, "num_attention_heads": 8, "num_key_value_heads": 4, "use_cache": False}
+
 DYNAMIC = {
     "bert_base": ARCHITECTURES["bert_base"],
     "gpt2_small": Architecture(
@@ -209,6 +212,15 @@ DYNAMIC = {
     ),
     "t5_small": Architecture(
         lambda: t5(hf.T5ForConditionalGeneration), translation(32128, 2, 64, 40), LOGITS, dynamic=True
+    ),
+    "llama_small": Architecture(
+        lambda: hf.LlamaForCausalLM(hf.LlamaConfig(**DECODER)), tokens(8000, 2, 48), LOGITS, dynamic=True
+    ),
+    "mixtral_small": Architecture(
+        lambda: hf.MixtralForCausalLM(hf.MixtralConfig(**DECODER, experts_implementation="batched_mm")),
+        tokens(8000, 2, 48),
+        LOGITS,
+        dynamic=True,
     ),
 }
 """Unknown batch and length, those of the encoder's and of the decoder's sequences apart."""
