@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,20 +11,35 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides, is_dense
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.memory import ITEM
-from irrun.engines.threads import MEMORY_SPEED, Threads
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
+from irrun.records import NamedTuple
 from irrun.spec.dtypes import ELEMENT_TYPES
+from irrun.spec.op import Array
 
 MAX_BOUND = 1 << 10
 """Products of some rows with some matrix that are kept, ready to be computed."""
 
 
-def picked(work: Work, compile: Callable[[Work], Compiled | None], threads: Threads | None = None) -> Compiled | None:
-    """PickedProduct-0, by what `compile` makes of the product of some rows with one of the matrices, MatMul-1.
+class Picks(NamedTuple):
+    """Rows of the shape `given`, in each of which one with a matrix makes one of the shape `made`."""
 
-    These are shared by `threads` where they are many enough, unless each is by itself.
-    """
+    given: tuple[int, ...]
+    made: tuple[int, ...]
+    size: int
+
+    def placed(self, inputs: Arrays, outputs: Sequence[Any]) -> tuple[Array, Array, list[int]]:
+        """Rows and results one by one, and the matrix that each picks, which is -1 for none: one of zeros."""
+        numbers = [place + self.size if place < 0 else place for place in inputs[2].reshape(-1).tolist()]
+        places = [number if 0 <= number < self.size else -1 for number in numbers]
+        return inputs[0].reshape(-1, *self.given), outputs[0].reshape(-1, *self.made), places
+
+    def nothing(self) -> Array:
+        """The matrix of zeros."""
+        return np.broadcast_to(np.float32(0), (self.given[-1], self.made[-1]))
+
+
+def picks_of(work: Work) -> Picks | None:
+    """How PickedProduct-0 of dense rows of f32 multiplies; None for others."""
     rows, weights, indices = work.required(3)
     column, shape = work.attrs["column"], rows.shape[1:]
     if work.posts or any(own.type != "f32" for own in (rows, weights, work.outputs[0])) or indices.type == "u64":
@@ -33,58 +47,50 @@ def picked(work: Work, compile: Callable[[Work], Compiled | None], threads: Thre
     if not is_dense(rows) or (column and shape[-1] != 1):
         return None
     given, made = (own[::-1] if column else own for own in (shape, work.outputs[0].shape[1:]))
-    size = weights.shape[0]
+    return Picks(given, made, weights.shape[0])
+
+
+def picked(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled | None:
+    """PickedProduct-0 of compressed matrices, by what `compile` makes of the product of rows with one, MatMul-1."""
+    picks, weights = picks_of(work), work.required(2)[1]
     compressed = weights.compressed
-    if compressed is not None and not _has_parts(compressed):
+    if picks is None or compressed is None or not _has_parts(compressed):
         return None
-    left, result = (Operand("f32", own, dense_strides(own)) for own in (given, made))
+    left, result = (Operand("f32", own, dense_strides(own)) for own in (picks.given, picks.made))
     plain = replace(weights, shape=weights.shape[1:], strides=weights.strides[1:], value=None)
     attrs = {"transpose_a": False, "transpose_b": work.attrs["transposed"]}
 
     def product(number: int) -> Compiled | None:
-        matrix = plain if compressed is None else replace(plain, compressed=_part(compressed, number))
+        matrix = replace(plain, compressed=_part(compressed, number))
         return compile(Work("MatMul-1", attrs, [left, matrix], [result]))
 
     first = product(0)
     if first is None or first.wants or first.gives:
         return None
-    seconds = prod(indices.shape) * prod(weights.shape[1:]) * ITEM / MEMORY_SPEED
-    shared = threads is not None and not first.scratch and threads.pieces(seconds) > 1
 
     def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
-        matrices, places = inputs[1], inputs[2].reshape(-1)
-        sources, targets = inputs[0].reshape(-1, *given), outputs[0].reshape(-1, *made)
-        nothing = np.broadcast_to(np.float32(0), (given[-1], made[-1]))
+        nothing = picks.nothing()
         kept: dict[tuple[int, int], Call] = {}
 
-        def bound(row: int, number: int) -> Call:
-            own = first if compressed is None else product(number)
+        def bound(source: Array, target: Array, row: int, number: int) -> Call:
+            own = product(number)
             assert own is not None, "matrices of one tensor are alike"
             if len(kept) >= MAX_BOUND:
                 kept.clear()
-            matrix = None if compressed is not None else matrices[number]
-            call = kept[row, number] = own.bind([sources[row], matrix], [targets[row]], scratch)
+            call = kept[row, number] = own.bind([source, None], [target], scratch)
             return call
 
-        def calls() -> Iterator[Call]:
-            for row, place in enumerate(places.tolist()):
-                number = place + size if place < 0 else place
-                if 0 <= number < size:
-                    yield kept.get((row, number)) or bound(row, number)
+        def call() -> None:
+            sources, targets, places = picks.placed(inputs, outputs)
+            for row, number in enumerate(places):
+                if number < 0:
+                    np.matmul(sources[row], nothing, targets[row])
                 else:
-                    yield partial(np.matmul, sources[row], nothing, targets[row])
+                    (kept.get((row, number)) or bound(sources[row], targets[row], row, number))()
 
-        def in_order() -> None:
-            for call in calls():
-                call()
+        return call
 
-        def together() -> None:
-            assert threads is not None
-            threads.call([*calls()])()
-
-        return together if shared else in_order
-
-    return Compiled(bind, first.scratch, taken=frozenset() if compressed is None else frozenset({1}))
+    return Compiled(bind, first.scratch, taken=frozenset({1}))
 
 
 def _has_parts(weights: CompressedWeights) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache, partial
+from functools import partial
 from math import prod
 from typing import Any
 
@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, matrix_of, merged, order_of, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM
-from irrun.engines.picking import picked
+from irrun.engines.picking import picks_of
 from irrun.engines.threads import MEMORY_SPEED, PRODUCT_SPEED, Threads, cuts
 from irrun.engines.vectorized.posts import Posts, posts_of
 from irrun.engines.work import LONGEST_SUM, Arrays, Call, Compiled, Operand, Work, chain
@@ -48,14 +48,33 @@ def compile_matmul(work: Work, threads: Threads) -> Compiled | None:
 
 
 def compile_picked(work: Work, threads: Threads) -> Compiled | None:
-    """PickedProduct-0 of f32."""
-    return picked(work, partial(compile_matmul, threads=_alone()), threads)
+    """PickedProduct-0 of f32: each product by one thread, which goes over its matrix once."""
+    picks, weights = picks_of(work), work.required(2)[1]
+    if picks is None or weights.compressed is not None or picks.given[-1] > LONGEST_SUM:
+        return None
+    count = prod(work.required(3)[2].shape)
+    seconds = count * max(
+        prod(weights.shape[1:]) * ITEM / MEMORY_SPEED, 2 * prod(picks.made) * picks.given[-1] / PRODUCT_SPEED
+    )
+    step = -(-count // threads.pieces(seconds))
 
+    def bind(inputs: Arrays, outputs: Sequence[Any], _: Any) -> Call:
+        matrices = inputs[1].swapaxes(1, 2) if work.attrs["transposed"] else inputs[1]
+        nothing = picks.nothing()
 
-@cache
-def _alone() -> Threads:
-    """For products that other threads compute others beside."""
-    return Threads(1)
+        def call() -> None:
+            sources, targets, places = picks.placed(inputs, outputs)
+
+            def some(piece: int, _: int) -> None:
+                for row in range(piece * step, min((piece + 1) * step, count)):
+                    number = places[row]
+                    np.matmul(sources[row], nothing if number < 0 else matrices[number], targets[row])
+
+            threads.run(some, -(-count // step))
+
+        return call
+
+    return Compiled(bind)
 
 
 COMPILERS = {"MatMul-1": compile_matmul, "PickedProduct-0": compile_picked}
