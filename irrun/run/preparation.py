@@ -343,10 +343,7 @@ class Preparation:
     def _sized(self, shapes: Shapes) -> _Prepared | None:
         """What is kept for inputs of these shapes."""
         with self._lock:
-            found = self._kept.get((shapes, False))
-            if found is not None:
-                self._kept.move_to_end((shapes, False))
-            return found
+            return self._found(shapes, watched=False)
 
     def _have_come(self, shapes: Shapes) -> bool:
         """Whether shapes have come often enough before to get a program, here or to siblings; now they have again."""

@@ -23,15 +23,10 @@ from irrun.spec.op import FLOAT, Array, Tensor
 def compact(program: Program) -> Program | None:
     """An enclosed program with numbers of its own for its tensors, in the order in which they come; None where it has
     more than instructions of the model's layers."""
-    numbers: dict[int, int] = {}
-    for number in program.parameters:
-        numbers.setdefault(number, len(numbers))
-    for instruction in program.instructions:
-        if instruction.posts or instruction.bodies or instruction.enclosed is not None:
-            return None
-        for own in (*instruction.inputs, *instruction.outputs):
-            if own is not None:
-                numbers.setdefault(own, len(numbers))
+    if any(own.posts or own.bodies or own.enclosed is not None for own in program.instructions):
+        return None
+    met = (number for own in program.instructions for number in (*own.inputs, *own.outputs) if number is not None)
+    numbers = {number: place for place, number in enumerate(dict.fromkeys([*program.parameters, *met]))}
     made = {number for instruction in program.instructions for number in instruction.outputs}
     if not made.isdisjoint(program.shown) or not numbers.keys() >= {*program.results}:
         return None
@@ -180,7 +175,7 @@ def _compiled(
         else:
             inputs[at] = replace(operand, value=program.constants[number])
     own = Work(work.name, work.attrs, inputs, work.outputs, work.posts)
-    engine = next(engine for engine in setting.engines if engine.name == instruction.by)
+    engine = setting.engine(instruction.by)
     made: Compiled | None
     if instruction.op is REORDER:
         made = engine.reorder(inputs[0], program.storage[instruction.outputs[0]].layout) if inputs[0] else None

@@ -23,6 +23,7 @@ from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
 from irrun.engines.rows import SMALL_ROWS, rows_of
+from irrun.engines.threads import MEMORY_SPEED
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
 from irrun.engines.work import OPEN_GROWTH, Arrays, Call, Compiled, Layout, OpenCall, Operand, Work, chain
 from irrun.engines.work_cache import WorkCache
@@ -31,9 +32,6 @@ from irrun.spec.op import Array
 
 PRODUCTS = 35e9
 """Products that one thread adds up in a second, about."""
-
-BYTES = 20e9
-"""Bytes of weights that one thread brings from memory in a second, about."""
 
 CHUNKS = 4
 """That each thread takes, where it can: those that come later take fewer."""
@@ -110,7 +108,7 @@ class _Product:
 
     def _bind(self, team: Team, panels: Arranged, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
-        seconds = max(self.rows * self.columns * self.inner / PRODUCTS, weights.nbytes / BYTES)
+        seconds = max(self.rows * self.columns * self.inner / PRODUCTS, weights.nbytes / MEMORY_SPEED)
         shared = seconds > SHARED_SECONDS
         count = len(weights)
         chunk = -(-count // (CHUNKS * team.count)) if shared else count

@@ -53,10 +53,7 @@ def compile_picked(work: Work, threads: Threads) -> Compiled | None:
     if picks is None or weights.compressed is not None or picks.given[-1] > LONGEST_SUM:
         return None
     count = prod(work.required(3)[2].shape)
-    seconds = count * max(
-        prod(weights.shape[1:]) * ITEM / MEMORY_SPEED, 2 * prod(picks.made) * picks.given[-1] / PRODUCT_SPEED
-    )
-    step = -(-count // threads.pieces(seconds))
+    pieces = cuts(count, _wanted_pieces((count, *picks.made), picks.given[-1], threads))
 
     def bind(inputs: Arrays, outputs: Sequence[Any], _: Any) -> Call:
         matrices = inputs[1].swapaxes(1, 2) if work.attrs["transposed"] else inputs[1]
@@ -66,11 +63,11 @@ def compile_picked(work: Work, threads: Threads) -> Compiled | None:
             sources, targets, places = picks.placed(inputs, outputs)
 
             def some(piece: int, _: int) -> None:
-                for row in range(piece * step, min((piece + 1) * step, count)):
+                for row in range(pieces[piece].start, pieces[piece].stop):
                     number = places[row]
                     np.matmul(sources[row], nothing if number < 0 else matrices[number], targets[row])
 
-            threads.run(some, -(-count // step))
+            threads.run(some, len(pieces))
 
         return call
 
@@ -149,6 +146,14 @@ def direct(place: Place) -> bool:
     return (by_rows or by_columns) and down % ITEM == 0 and across % ITEM == 0
 
 
+def _wanted_pieces(shape: tuple[int, ...], inner: int, threads: Threads) -> int:
+    """Into how many pieces to cut products of this shape, by their operations or by what they read."""
+    *batch, rows, columns = shape
+    operations = 2.0 * prod(shape) * inner
+    bytes_read = ITEM * prod(batch) * inner * (rows + columns)
+    return threads.pieces(max(operations / PRODUCT_SPEED, bytes_read / MEMORY_SPEED))
+
+
 def pieces_of(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tuple[slice, ...]]:
     """Blocks of the result, one for a call of matmul each: cut along a batch, else along columns, else along rows.
 
@@ -156,10 +161,7 @@ def pieces_of(shape: tuple[int, ...], inner: int, threads: Threads) -> list[tupl
     BLAS; only where there are far more rows it is the other way round.
     """
     *batch, rows, columns = shape
-    count = prod(batch)
-    operations = 2.0 * prod(shape) * inner
-    bytes_read = ITEM * count * inner * (rows + columns)
-    wanted = threads.pieces(max(operations / PRODUCT_SPEED, bytes_read / MEMORY_SPEED))
+    wanted = _wanted_pieces(shape, inner, threads)
     whole = [slice(0, size) for size in shape]
     axis = max(range(len(batch)), key=batch.__getitem__) if batch else -1
     if not batch or batch[axis] < threads.count:

@@ -17,7 +17,7 @@ import numpy as np
 
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Dim, Shape, Size, same, same_shapes
+from irrun.spec.dims import Dim, Shape, same, same_shapes
 from irrun.spec.op import Tensor
 from irrun.spec.traits import Attending, Repeating, Reshaping
 
@@ -59,7 +59,9 @@ class _Grouping:
         if query is None or rows is None or sizes is None or found is None or also is None:
             return False
         (fold, keys, split), (_, values, also_split) = found, also
-        if len(rows) != 4 or not all(map(_is_there, (*rows, *sizes))) or any(isinstance(rows[n], Dim) for n in (1, 3)):
+        if len(rows) != 4 or any(isinstance(rows[n], Dim) for n in (1, 3)):
+            return False
+        if any((size > 0) is not True for size in (*rows, *sizes)):
             return False
         if split != also_split or rows[1] != split[0] * split[1] or isinstance(sizes[3], Dim):
             return False
@@ -111,7 +113,7 @@ class _Grouping:
                 types = like.types_for(self.program.tensors[number].type)
                 self._append(like.changed(inputs=(number, *like.inputs[1:]), outputs=(made,), types=types))
                 self._masks[number] = made
-            elif all(map(_is_there, shape)) and sum(isinstance(size, Dim) for size in shape[1:]) <= 1:
+            elif all((size > 0) is True for size in shape) and sum(isinstance(size, Dim) for size in shape[1:]) <= 1:
                 self._masks[number] = self._reshaped(fold, number, target)
             else:
                 return None
@@ -159,8 +161,3 @@ class _Grouping:
 
     def _shape(self, number: int | None) -> Shape | None:
         return None if number is None else self.program.tensors[number].shape
-
-
-def _is_there(size: Size) -> bool:
-    """Whether there are elements along an axis, so that what is left over of others is told."""
-    return size > 0 if isinstance(size, int) else (size.low or 0) > 0

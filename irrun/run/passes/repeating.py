@@ -136,7 +136,7 @@ class _Model(NamedTuple):
 def _model(instruction: Instruction, assignment: Assignment, setting: Setting) -> _Model:
     if instruction.compiled is None or instruction.work is None:
         return _Model(instruction, None)
-    engine = next(engine for engine in setting.engines if engine.name == instruction.by)
+    engine = setting.engine(instruction.by)
     weights = assignment.weights(instruction)
     taken = Taken(engine, len(instruction.posts), instruction.work, instruction.compiled, weights)
     return _Model(instruction, taken)

@@ -117,6 +117,10 @@ class Setting:
     _dense: dict[CompressedWeights, Array] = field(default_factory=dict)
     _codes: dict[Hashable, tuple[Array, CompressedWeights]] = field(default_factory=lambda: Kept(MAX_CODES))
 
+    def engine(self, name: str) -> Engine:
+        """The engine that is called so, one of these."""
+        return next(engine for engine in self.engines if engine.name == name)
+
     @property
     def whole(self) -> bool:
         """Whether shapes of the inputs are set, with all sizes."""
