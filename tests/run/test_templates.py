@@ -17,6 +17,7 @@ from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, loop, model, saved
 from run.quantized_models import codes, compressed, convolution, dynamic, elementwise, fake_quantize
 from run.resizing import differences, in_full, settled
+from run.sized import Sized
 from run.test_program import random_model
 
 
@@ -578,3 +579,18 @@ def test_of_what_rules_have_said_no_more_is_remembered_than_some_hundred_shapes_
         assert len(setting.answers) <= 12
         assert len(setting.views) <= 12
     assert setting.answers
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn", "auto"])
+@pytest.mark.parametrize("seed", range(12))
+def test_what_sizes_tell_makes_a_difference_to_ops_that_are_alike_otherwise(engine, seed, tmp_path, counts):
+    made = Sized(seed)
+    path = made.saved(tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    for feed in made.b.feeds:
+        with in_full():
+            expected = full.run(feed)
+        for name, array in ours.run(feed).items():
+            np.testing.assert_array_equal(array, expected[name])
+    assert counts["repeated"] >= 2
+    assert counts["not repeated"] == 0

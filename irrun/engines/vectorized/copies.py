@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import product
+from itertools import accumulate, product
 from math import prod
 from typing import Any
 
@@ -42,13 +42,8 @@ def _transposed(work: Work) -> Mover | None:
 def _concatenated(work: Work) -> Mover:
     axis = work.attrs["axis"] % len(work.outputs[0].shape)
     sizes = [operand.shape[axis] for operand in work.required(len(work.own))]
-    count = len(sizes)
-
-    def views(inputs: Arrays, outputs: Sequence[Array]) -> Pairs:
-        parts = np.split(outputs[0], np.cumsum(sizes[: count - 1]), axis)
-        return list(zip(parts, inputs[:count], strict=True))
-
-    return views
+    cuts = [(*[slice(None)] * axis, slice(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    return lambda inputs, outputs: [(outputs[0][cut], part) for cut, part in zip(cuts, inputs, strict=False)]
 
 
 def _split(work: Work) -> Mover | None:

@@ -45,7 +45,7 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
     """
     if target.dtype.isbuiltin != 1:  # numpy is slower with types that are not its own
         target, source = (array.view(f"u{array.itemsize}") for array in (target, source))
-    if target.size < SMALL:
+    if target.size < SMALL or _lies_alike(target, source):
         return [partial(np.copyto, target, source)]
     shape, (to, come) = merged(target.shape, [target.strides, source.strides])
     target, source = view(target, shape, to), view(source, shape, come)
@@ -66,6 +66,13 @@ def copy_calls(target: Array, source: Array) -> list[Call]:
         for place in product(*ranges)
     ]
     return [partial(np.copyto, target[tile], source[tile]) for tile in tiles]
+
+
+def _lies_alike(target: Array, source: Array) -> bool:
+    """Whether one call copies rows that are long enough in the order that both have them in, as far as that is to be
+    seen at a glance."""
+    item, long = target.itemsize, target.shape[-1] > SHORT and target.nbytes <= MAX_BYTES
+    return long and target.strides[-1] == source.strides[-1] == item
 
 
 def copied(engine: str, operand: Operand, layout: Layout | None, threads: Threads) -> Compiled:

@@ -77,10 +77,10 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tup
     assignment = Assignment(program, setting, program.read())
     for number in program.parameters:
         assignment.place(number)
-    placed, models = assignment.program, dict[int, list[_Model]]()
+    placed, models = assignment.program, dict[Hashable, list[_Model]]()
     for position, instruction in enumerate(program.instructions):
-        step = course.steps[position]
-        known = models.get(step.kind)
+        step, lying = course.steps[position], assignment.kind_of(instruction)
+        known = None if lying is None else models.get((step.kind, lying))
         if known is not None:
             if not all(_follow(assignment, course, *pair) for pair in zip(step.made, known, strict=True)):
                 return None
@@ -96,7 +96,8 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tup
                 return _as_ever(assignment, program.instructions[position + 1 :], setting), False
             course, *others = fitting
             step = course.steps[position]
-        models[step.kind] = [_model(own, assignment, setting) for own in became]
+        if lying is not None:
+            models[step.kind, lying] = [_model(own, assignment, setting) for own in became]
     placed = shorten(assignment.finish(), setting)
     before = [*(own for step in course.steps for own in step.made), *course.end]
     if len(placed.instructions) != len(before) or not course.roots.keys() <= placed.storage.keys():
