@@ -8,7 +8,7 @@ from pathlib import Path
 import numpy as np
 from differential.builder import Builder, Value
 
-from run.models import ADD, PLAIN, i64, saved
+from run.models import ADD, PLAIN, branch, i64, loop, saved
 
 COLUMNS = 16
 ROWS = (20, 12, 24, 33, 7, 60, 21, 28, 41, 200, 19)
@@ -33,6 +33,7 @@ class Sized:
         """One of several layers, each of which does one thing in two or three ways."""
         layers = [self.sliced, self.strided, self.turned, self.gathered, self.padded, self.updated]
         layers += [self.scaled, self.selected, self.ranged, self.parted, self.looked_up, self.powered, self.masked]
+        layers += [self.repeated, self.copied, self.resized, self.highest, self.folded, self.chosen, self.iterated]
         y = self.x
         for _ in range(int(self.rng.integers(2, 5))):
             weights = self.rng.standard_normal((COLUMNS, COLUMNS), np.float32) / 4
@@ -110,6 +111,50 @@ class Sized:
         table = self._one("Transpose-1", table, i64(self.b, [1, 0])) if turned else table
         return self._one("Select-1", self._one("Greater-1", y, self.b.constant(np.float32(0)), **ADD), y, table, **ADD)
 
+    def repeated(self, y: Value, size: Value) -> Value:
+        return self._one("Tile-1", self._first(y), self._joined(size, 1))
+
+    def copied(self, y: Value, size: Value) -> Value:
+        return self._one("Broadcast-3", self._first(y), self._joined(size, COLUMNS), mode="bidirectional")
+
+    def resized(self, y: Value, size: Value) -> Value:
+        """One row more than that."""
+        image = self._one("Unsqueeze-1", y, i64(self.b, [0, 1]))
+        attrs = {
+            "mode": "linear_onnx",
+            "shape_calculation_mode": "sizes",
+            "coordinate_transformation_mode": "asymmetric",
+        }
+        nothing = {"pads_begin": (0, 0, 0, 0), "pads_end": (0, 0, 0, 0), "antialias": False, "nearest_mode": "floor"}
+        sizes = self._joined(self._whole("Add", size, 1), COLUMNS)
+        made = self._one("Interpolate-11", image, sizes, i64(self.b, [2, 3]), cube_coeff=-0.75, **attrs, **nothing)
+        return self._one("Squeeze-1", made, i64(self.b, [0, 1]))
+
+    def highest(self, y: Value, size: Value) -> Value:
+        count = self._scalar(self._whole("Add", size, 1))
+        return self._one("TopK-11", y, count, axis=0, mode="max", sort="value", index_element_type="i32", stable=True)
+
+    def folded(self, y: Value, size: Value) -> Value:
+        """Twice as many rows as that, as half as many of two."""
+        zero, one = i64(self.b, [0]), i64(self.b, [1])
+        even = self._one("Slice-8", y, zero, self._whole("Multiply", size, 2), one, zero)
+        wide = self._one("Reshape-1", even, self._joined(size, 2 * COLUMNS), special_zero=False)
+        return self._one("Slice-8", wide, i64(self.b, [8]), i64(self.b, [8 + COLUMNS]), one, one)
+
+    def chosen(self, y: Value, size: Value) -> Value:
+        bodies = []
+        for op in ("Tanh-1", "Sigmoid-1"):
+            inner = self._inside()
+            bodies.append((inner, inner.one(op, inner.parameter(y.arrays))))
+        many = self._one("Greater-1", self._scalar(size), i64(self.b, 4), **ADD)
+        return branch(self.b, many, bodies, y)
+
+    def iterated(self, y: Value, size: Value) -> Value:
+        inner = self._inside()
+        carried = inner.parameter(y.arrays)
+        made = inner.one("Add-1", inner.one("Tanh-1", carried), inner.constant(np.float32(0.25)), **ADD)
+        return loop(self.b, inner, self._scalar(size), [(carried, y)], [made], [(made, carried)])[0]
+
     def parted(self, y: Value, size: Value) -> Value:
         lengths = self._one("Concat-1", size, i64(self.b, [-1]), axis=0)
         first, rest = self.b.op("VariadicSplit-1", y, i64(self.b, 0), lengths)
@@ -118,6 +163,14 @@ class Sized:
     def looked_up(self, y: Value, size: Value) -> Value:
         table = self.b.constant(np.random.default_rng(1).standard_normal((64, COLUMNS), np.float32))
         return self._one("Add-1", y, self._one("Gather-8", table, size, i64(self.b, 0), batch_dims=0), **ADD)
+
+    def _inside(self) -> Builder:
+        inner = Builder(self.rng, sets=len(ROWS), special=True)
+        inner.most = self.b.most
+        return inner
+
+    def _first(self, y: Value) -> Value:
+        return self._one("Slice-8", y, *(i64(self.b, [number]) for number in (0, 1, 1, 0)))
 
     def _joined(self, size: Value, number: int) -> Value:
         return self._one("Concat-1", size, i64(self.b, [number]), axis=0)

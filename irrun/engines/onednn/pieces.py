@@ -43,7 +43,7 @@ class _Cut(NamedTuple):
 
 def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
     """A convolution, also a transposed one, of one long row, whose pieces are prepared each; None for others."""
-    if work.name not in ("Convolution-1", "ConvolutionBackpropData-1") or not library.wide:
+    if work.name not in ("Convolution-1", "ConvolutionBackpropData-1"):
         return None
     (data, filters), result, transposed = work.required(2), work.outputs[0], "Backprop" in work.name
     if len(result.shape) != 3 or result.shape[0] != 1 or result.shape[2] < min(PIECES) or work.optional(2) is not None:
