@@ -79,14 +79,9 @@ class Assignment:
         if nbytes >= 0:
             self.program.storage[number] = Storage(number, nbytes)
 
-    def kind_of(self, instruction: Instruction) -> Hashable:
-        """What instructions share of which the same comes, but for what weights hold; None where that depends on
-        more."""
-        return self._kinds.of(instruction)
-
     def add(self, instruction: Instruction) -> None:
         self._layer = instruction.layer
-        kind = self.kind_of(instruction)
+        kind = self._kinds.of(instruction)
         taken = self._taken.get(kind)
         if taken is None or not self._repeat(instruction, taken):
             self._add(instruction, kind)

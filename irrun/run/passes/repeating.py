@@ -77,10 +77,10 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tup
     assignment = Assignment(program, setting, program.read())
     for number in program.parameters:
         assignment.place(number)
-    placed, models = assignment.program, dict[Hashable, list[_Model]]()
+    placed, models = assignment.program, dict[int, list[_Model]]()
     for position, instruction in enumerate(program.instructions):
-        step, lying = course.steps[position], assignment.kind_of(instruction)
-        known = None if lying is None else models.get((step.kind, lying))
+        step = course.steps[position]
+        known = models.get(step.kind)
         if known is not None:
             if not all(_follow(assignment, course, *pair) for pair in zip(step.made, known, strict=True)):
                 return None
@@ -96,8 +96,7 @@ def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tup
                 return _as_ever(assignment, program.instructions[position + 1 :], setting), False
             course, *others = fitting
             step = course.steps[position]
-        if lying is not None:
-            models[step.kind, lying] = [_model(own, assignment, setting) for own in became]
+        models[step.kind] = [_model(own, assignment, setting) for own in became]
     placed = shorten(assignment.finish(), setting)
     before = [*(own for step in course.steps for own in step.made), *course.end]
     if len(placed.instructions) != len(before) or not course.roots.keys() <= placed.storage.keys():
@@ -214,7 +213,7 @@ class _Kinds:
         alone = instruction.outputs if form is None or coded or any(map(self._looks_at_constant, made)) else ()
         number, lying = (-1, ()) if form is None else form
         steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # one brings into a layout what others read
-        kind = self._number((number, *(self._lying.get(own, 0) for own in lying), *alone, *steps))
+        kind = self._number((number, *map(self._lies, lying), *alone, *steps))
         for at, own in enumerate(made):
             for port, number in enumerate(own.results):
                 if not self._is_dense(own, number):
@@ -223,6 +222,10 @@ class _Kinds:
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+    def _lies(self, number: int) -> int:
+        """How a tensor lies; what sizes tell, which engines may look at, is like nothing else in other sizes."""
+        return ~number if number in self._placed.constants else self._lying.get(number, 0)
 
     def _looks_at_constant(self, instruction: Instruction) -> bool:
         return instruction.by == VIEW and any(root in self._placed.constants for root in self._roots(instruction))
