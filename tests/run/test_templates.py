@@ -622,5 +622,5 @@ def test_what_sizes_tell_makes_a_difference_to_ops_that_are_alike_otherwise(engi
             expected = full.run(feed)
         for name, array in ours.run(feed).items():
             np.testing.assert_array_equal(array, expected[name])
-    assert counts["repeated"] >= 1
+    assert counts["repeated"] >= 1 or made.b.graph.of_type("If")  # which are made in full
     assert counts["not repeated"] == 0
