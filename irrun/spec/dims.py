@@ -395,10 +395,10 @@ def broadcast(*sizes: Size) -> Size | None:
     """
     result: Size = 1
     for size in sizes:
-        if same(result, 1) or same(result, size):
-            result = size
-        elif same(size, 1):
+        if isinstance(size, int) and size == 1:  # which leaves no question whatever the others are
             continue
+        if (isinstance(result, int) and result == 1) or same(result, size):
+            result = size
         elif isinstance(size, int):
             if isinstance(result, int) or ((result == size) is False and (result == 1) is False):
                 return None
