@@ -75,13 +75,13 @@ def run() -> None:
             os._exit(status)
 
     atexit.register(end)  # the first one, which is called behind all others
-    end_on_signals()
-    gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
-    os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
-    sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
-    for name, known in UNUSED.items():
-        defer(name, **known)
     try:
+        end_on_signals()
+        gc.set_threshold(PAUSE, *gc.get_threshold()[1:])
+        os.environ.setdefault("OPENBLAS_THREAD_TIMEOUT", str(SPINNING))
+        sys.modules.update({name: ModuleType(name) for name in UNREAD})  # as if they were loaded
+        for name, known in UNUSED.items():
+            defer(name, **known)
         from irrun.cli import main  # now that nothing searches what it loads
 
         main(prog_name="irrun")

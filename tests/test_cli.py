@@ -104,6 +104,16 @@ def test_ctrl_c_while_the_command_line_loads_ends_as_later_ones_do():
     assert (done.returncode, done.stderr) == (130, "interrupted\n")
 
 
+def test_ctrl_c_before_the_command_line_loads_ends_as_later_ones_do():
+    script = (
+        "import signal, irrun.__main__\n"
+        "irrun.__main__.defer = lambda *_, **known: signal.raise_signal(signal.SIGINT)\n"
+        "irrun.__main__.run()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")
+
+
 @pytest.mark.skipif(not hasattr(signal, "SIGHUP"), reason="Windows has no SIGHUP")
 def test_a_process_that_is_told_to_end_leaves_no_half_of_a_file(tmp_path):
     script = (

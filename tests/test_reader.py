@@ -1,6 +1,7 @@
 """Reading models: what is in the graph, and one diagnostic at the right place for each thing that is wrong."""
 
 import os
+from itertools import combinations
 
 import numpy as np
 import openvino as ov
@@ -592,6 +593,51 @@ def test_the_layer_that_no_edge_names_is_told_where_an_edge_names_none():
     (found,) = irrun.validate(text.encode()).errors
     assert (found.code, found.message) == ("E205", "there is no layer 0 in the model")
     assert found.help == "no edge names layer 9 `x` (Parameter): is that the one that is meant?"
+
+
+def row(count):
+    """A model of so many ReLUs in a row, a line for each layer and each edge."""
+    layers = [PARAMETER.replace("\n", "")]
+    for id in range(1, count + 1):
+        ports = '<input><port id="0"/></input><output><port id="1" precision="FP32"/></output>'
+        layers.append(f'<layer id="{id}" name="relu{id}" type="ReLU" version="opset1">{ports}</layer>')
+    layers.append(RESULT.replace("\n", "").replace('id="2"', f'id="{count + 1}"', 1))
+    edges = [
+        f'<edge from-layer="{id}" from-port="{min(id, 1)}" to-layer="{id + 1}" to-port="0"/>' for id in range(count + 1)
+    ]
+    return "\n".join(['<net name="m" version="11"><layers>', *layers, "</layers><edges>", *edges, "</edges></net>"])
+
+
+PLANTED = {
+    "an id that is no number": ('<layer id="3"', '<layer id="x"', "E202", '<layer id="x"'),
+    "an id that another layer has": ('<layer id="8"', '<layer id="1"', "E203", 'id="1" name="relu8"'),
+    "an edge from nowhere": ('<edge from-layer="7"', '<edge from-layer="70"', "E205", 'from-layer="70"'),
+    "an edge to nowhere": ('to-layer="6"', 'to-layer="60"', "E205", 'to-layer="60"'),
+    "an edge to no number": ('to-layer="9"', 'to-layer="?"', "E202", 'to-layer="?"'),
+    "an edge from a port that is not there": (
+        'from-layer="9" from-port="1"',
+        'from-layer="9" from-port="5"',
+        "E206",
+        'from-port="5"',
+    ),
+    "no edge": ('<edge from-layer="4" from-port="1" to-layer="5" to-port="0"/>', "", "E208", 'name="relu5"'),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), [*combinations(PLANTED, 2)])
+def test_two_things_that_are_wrong_with_ids_and_edges(first, second, tmp_path):
+    """What one of them leaves without an edge, or without a layer, neither hides the other one nor is told besides."""
+    text = row(10)
+    for old, new, *_ in (PLANTED[first], PLANTED[second]):
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    wanted = set()
+    for *_, code, mark in (PLANTED[first], PLANTED[second]):
+        (line,) = (number for number, line in enumerate(text.splitlines(), 1) if mark in line)
+        wanted.add((code, line))
+    path = written(tmp_path, text)
+    found = [(each.code, each.line) for each in irrun.validate(path).diagnostics if each.severity == "error"]
+    assert sorted(found) == sorted(wanted)
 
 
 def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path):

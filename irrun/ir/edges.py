@@ -20,6 +20,9 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 _MAX_PAIRED = 100
 """Edges of a graph that arrive at a wrong port for which an input is looked for that they can be meant for."""
 
+_NOWHERE = (-1.0,)
+"""How well edges fit a layer none of whose ports they name."""
+
 _MAX_NOTED = 8
 """Edges that a diagnostic has a note for."""
 
@@ -36,6 +39,17 @@ class _Stray:
     first: Element | None = None
 
 
+@dataclass(eq=False, repr=False, slots=True)
+class _Lost:
+    """An edge that arrives nowhere, and what it says of that all the same: what it brings, and numbers of a layer and
+    a port."""
+
+    edge: Element
+    value: Value | None = None
+    reader: int | None = None
+    port: int | None = None
+
+
 _Gap = list[tuple[Element, str, Layer | None]]
 """The edges that name a layer which is not there, each with the name of this end and the layer at the other one."""
 
@@ -44,7 +58,7 @@ _Gap = list[tuple[Element, str, Layer | None]]
 class _Index:
     """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
 
-    `written` has the other ones by the text of their id. `lost` counts the edges that arrive nowhere, each of which
+    `written` has the other ones by the text of their id. `lost` are the edges that arrive nowhere, each of which
     leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only edges have,
     `missing` the output ports. Layers of one id are there `twice`: which of them an edge is meant for nobody knows.
     """
@@ -56,7 +70,7 @@ class _Index:
     gaps: dict[int | None, _Gap] = field(default_factory=dict)
     missing: dict[tuple[Layer, int | None], list[Element]] = field(default_factory=dict)
     twice: set[Layer] = field(default_factory=set)
-    lost: int = 0
+    lost: list[_Lost] = field(default_factory=list)
 
 
 def connect(graph: Graph, findings: Findings) -> None:
@@ -85,6 +99,8 @@ def connect(graph: Graph, findings: Findings) -> None:
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, known, findings, spare=True)
+    if graph.unsure:
+        _explain(graph, index)
     _report_gaps(graph, index, findings)
     _report_missing_outputs(index, findings)
     _report_unconnected(graph, index, findings)
@@ -163,50 +179,46 @@ def _connect_edge(
         report_attributes(edge, EDGE_ATTRIBUTES, findings, graph)
     for child in edge.children:
         report_element(child, "<edge>", "it has attributes only", findings, graph)
-    if findings.lacks(edge, _ENDS, graph):
-        index.lost += 1
-        return
-    numbers = [findings.whole(edge, name, graph) for name in _ENDS]
-    if None in numbers:
-        index.lost += 1
+    numbers = None if findings.lacks(edge, _ENDS, graph) else [findings.whole(edge, name, graph) for name in _ENDS]
+    if numbers is None or None in numbers:
+        reader_id, port_id = (_plain_number(edge.attributes.get(name)) for name in _ENDS[2:])
+        index.lost.append(_Lost(edge, reader=reader_id, port=port_id))
         return
     from_layer, from_port, to_layer, to_port = numbers
     producer, reader = (index.layers.get(id) if id is not None else None for id in (from_layer, to_layer))
+    output = _port(from_port, producer, True, ports) if producer is not None else None
+    value = producer.outputs[output] if producer is not None and output is not None else None
+    number = _port(to_port, reader, False, ports) if reader is not None and reader not in index.twice else None
+    other = reader.input_edges[number] if reader is not None and number is not None else None
     if producer is None:
         index.gaps.setdefault(from_layer, []).append((edge, "from-layer", reader))
+    elif value is None and other is None and producer not in index.doubtful:
+        index.missing.setdefault((producer, from_port), []).append(edge)
     if reader is None:
         index.gaps.setdefault(to_layer, []).append((edge, "to-layer", producer))
-        index.lost += 1
+        index.lost.append(_Lost(edge, value, to_layer, to_port))
         return
     if reader in index.twice:
         return
-    number = _port(to_port, reader, False, ports)
-    output = _port(from_port, producer, True, ports) if producer is not None else None
-    value = producer.outputs[output] if producer is not None and output is not None else None
     if number is None:
         if reader not in index.doubtful:
             index.strays.append(_Stray(edge, value, reader, to_port))
         index.doubtful.add(reader)
         return
-    other = reader.input_edges[number]
     if other is not None:
         if reader not in index.doubtful and not spare:
             index.strays.append(_Stray(edge, value, reader, to_port, number, other))
         return
     reader.input_edges[number] = edge
-    if producer is None or producer in index.twice:
-        return
-    if value is not None:
+    if producer is not None and producer not in index.twice and value is not None:
         reader.inputs[number] = value
         value.consumers.append((reader, number))
-    elif producer not in index.doubtful:
-        index.missing.setdefault((producer, from_port), []).append(edge)
 
 
 def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
     """One error for each layer that edges name and that is not there, at the first of them."""
     where = f"this {graph.element.tag}" if graph.owner else "the model"
-    for gap in index.gaps.values() if not graph.unsure else ():
+    for gap in index.gaps.values():
         edge, name, other = gap[0]
         number, help = edge.attributes[name], None
         if index.layers:
@@ -224,6 +236,39 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
         message = f"there is no layer {number} in {where}"
         notes = _naming([each for each, _, _ in gap[1:]])
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=notes)
+
+
+def _explain(graph: Graph, index: _Index) -> None:
+    """Take away the gaps that layers leave whose own id cannot be read, or is that of another one, and the edges that
+    lead there: of each such layer the one that fits it best."""
+    alike: dict[int, list[Layer]] = {}
+    for layer in graph.layers:
+        if layer in index.twice:
+            alike.setdefault(layer.id, []).append(layer)
+    misnamed = [[layer] for layer in graph.layers if layer.id == UNKNOWN_ID]
+    misnamed += [layers for layers in alike.values() for _ in layers[1:]]
+    for layers in misnamed:
+        fits = {number: max(_fit(number, gap, layer, graph) for layer in layers) for number, gap in index.gaps.items()}
+        best = max(fits, key=fits.__getitem__, default=None)
+        if best is not None and fits[best] > _NOWHERE:
+            del index.gaps[best]
+            index.lost = [lost for lost in index.lost if lost.reader != best]
+
+
+def _fit(number: int | None, gap: _Gap, layer: Layer, graph: Graph) -> tuple[float, ...]:
+    """How well edges that name an id fit the ports of a layer, and the id its place among the others."""
+    ends: dict[str, set[str | None]] = {"to-layer": set(), "from-layer": set()}
+    for edge, name, _ in gap:
+        ends[name].add(edge.attributes.get(name.replace("layer", "port")))
+    inputs = {str(port.id) for port in layer.input_ports}
+    outputs = {str(value.port.id) for value in layer.outputs}
+    if ends["to-layer"].isdisjoint(inputs) and ends["from-layer"].isdisjoint(outputs):
+        return _NOWHERE
+    strange = len(ends["to-layer"] - inputs) + len(ends["from-layer"] - outputs)
+    before = next(
+        (each.id for each in reversed(graph.layers[: graph.layers.index(layer)]) if each.id != UNKNOWN_ID), -1
+    )
+    return 0, -strange, -len(inputs - ends["to-layer"]), -abs((number or 0) - before - 1)
 
 
 def _naming(rest: Sequence[Element]) -> tuple[Note, ...]:
@@ -284,8 +329,7 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
     for number, stray in enumerate(index.strays):
         _report_stray(stray, bare if number < _MAX_PAIRED else {}, findings, alone=len(index.strays) == 1)
     left = [(port, layer) for port, layer in bare.items() if layer not in index.doubtful and layer not in astray]
-    if len(left) <= index.lost:
-        return
+    left = _without_lost(left, graph, index)
     alone = dict.fromkeys(layer for _, layer in left if len(layer.input_ports) > 1 and not _is_connected(layer))
     for layer in alone:
         message, help = "no edge leads to this layer, nor does one begin at it", "connect it, or delete it"
@@ -296,6 +340,31 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
         message = f"no edge leads to input port {port.id}"
         help = "add an <edge>, or delete the <port> if the input is optional and the last one"
         findings.add("E208", message, port.element, layer=layer, help=help)
+
+
+def _without_lost(left: list[tuple[Port, Layer]], graph: Graph, index: _Index) -> list[tuple[Port, Layer]]:
+    """Inputs without those that the edges which arrive nowhere can be meant for."""
+    if len(left) <= len(index.lost):
+        return []
+    if len(index.lost) > _MAX_PAIRED:
+        return left
+    edges = [edge for listed in graph.element.findall("edges") for edge in listed.children] if index.lost else []
+    before = dict(zip(edges[1:], edges, strict=False))
+    for lost in index.lost:
+        previous = before.get(lost.edge)
+        number = _plain_number(previous.attributes.get("to-layer")) if previous is not None else None
+        likeness = [_likeness(lost, number or 0, *place) for place in left]
+        del left[likeness.index(max(likeness))]
+    return left
+
+
+def _likeness(lost: _Lost, before: int, port: Port, layer: Layer) -> tuple[float, ...]:
+    """How likely it is that an edge is meant for an input: by the layer and the port that it names, what is declared
+    there, whether that comes behind where it begins, and how near it is to where the edge before it in the file leads.
+    """
+    behind = lost.value is None or layer.id > lost.value.layer.id
+    near = -abs(layer.id - before)
+    return layer.id == lost.reader, port.id == lost.port, _carries(lost.value, port), behind, near
 
 
 def _report_stray(stray: _Stray, bare: dict[Port, Layer], findings: Findings, *, alone: bool) -> None:

@@ -16,7 +16,7 @@ from irrun.run.compiling import comes_alike, compile_work, compiled_again
 from irrun.run.internal_ops import REORDER
 from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import Instruction, Program
-from irrun.spec.dims import Dim, Shape, key_of
+from irrun.spec.dims import Dim, Shape, key_of, same
 from irrun.spec.op import FLOAT, Array, Tensor
 
 
@@ -117,7 +117,7 @@ def _reads(model: Program, built: Program, varied: set[int]) -> bool:
     read = {part.outputs[0]: part.inputs for own in model.instructions for part in own.parts if part.outputs}
     return all(
         varied.intersection(instruction.inputs) <= {*read.get(instruction.outputs[0], ())}
-        or 0 in (model.tensors[instruction.outputs[0]].shape or ())
+        or any(same(size, 0) for size in model.tensors[instruction.outputs[0]].shape or ())
         for instruction in built.instructions
     )
 

@@ -73,6 +73,18 @@ CASES += [
     forward("GroupConvolution-1", "depthwise, two features", normal(2, 3, 9), normal(3, 2, 1, 3), dilations=[2]),
     forward("GroupConvolution-1", "3D depthwise", normal(1, 3, 5, 6, 4), normal(3, 1, 1, 3, 2, 3)),
 ]
+CASES += [
+    Case(
+        *("Convolution-1", "1x1 of absolute numbers, strides and pads"),
+        lambda x, w: opset1.convolution(opset1.abs(x), w, **window(2, strides=[2, 2], pads_begin=[1, 1])),
+        [-np.arange(1, 17, dtype=np.float32).reshape(1, 1, 4, 4), Const(np.ones((1, 1, 1, 1), np.float32))],
+        deviates=Departure(
+            "strides before it pads where an element-wise op comes before a kernel of one element; the page pads first",
+            "axis 2 of filters = 1; strides > 1; pads_begin > 0; (data is made by an element-wise op)",
+        ),
+        expected=[np.float32([[[[0, 0, 0], [0, 6, 8], [0, 14, 16]]]])],
+    )
+]
 BACK, BACK_GROUPS = normal(4, 3, 3, 2), normal(2, 2, 3, 3, 2)
 CASES += [
     case

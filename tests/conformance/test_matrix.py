@@ -38,6 +38,12 @@ def weighed(weights, type, scales, transposed):
     return build
 
 
+def weighed_rows(weights):
+    """Weights that are stored in 4 bits, times a number for each row."""
+    codes = opset1.convert(opset1.constant(weights, ov.Type.i4), "f32")
+    return opset1.multiply(codes, opset1.constant(np.full((len(weights), 1), 0.5, np.float32)))
+
+
 def compressed(title, type, weights, scales, transposed, departure, crashes=False):
     x = np.float32([[1, -2, 0.5, 3], [0, 1, 1, -1]])
     scaled = (weights * scales).astype(np.float32).reshape(4, 4)
@@ -51,6 +57,10 @@ GROUPED = Departure(
     "refuses square weights that are stored in groups, and not transposed; the reference computes them",
     "B is stored as i4, u4, i8, u8, nf4 in groups; transpose_b = false; axis 0 of B = axis 1 of B",
 )
+
+TENS = np.arange(72, dtype=np.float32).reshape(8, 9) % 10
+ODD = np.arange(-8, 10, dtype=np.int8).reshape(2, 9) % 16 - 8
+"""Weights of 4 bits, of which every other row begins within a byte."""
 
 LARGE = np.full((1, 2), 100, np.int8)
 
@@ -105,6 +115,18 @@ CASES = [
             "B is stored as nf4 scaled along its last axis; transpose_b = true; B is not stored as nf4 in groups",
         ),
         crashes=True,
+    ),
+    Case(
+        "MatMul-1",
+        "rows of 4 bits that begin within a byte",
+        lambda x: opset1.matmul(x, weighed_rows(ODD), False, True),
+        [TENS],
+        deviates=Departure(
+            "takes other weights for those of rows that begin within a byte, where A has many rows; "
+            "the reference takes each element from its own bits",
+            "B is stored as u2, i4, u4, nf4; (the elements of a row of B do not fill whole bytes)",
+        ),
+        expected=[TENS @ (ODD.T * np.float32(0.5))],
     ),
     Case("MatMul-1", "no rows", matmul(), [f32(0, 3), f32(3, 4)]),
     Case("MatMul-1", "no columns, dynamic", matmul(transpose_b=True), [f32(2, 3), f32(0, 3)], dynamic=True),

@@ -233,3 +233,28 @@ def test_where_weights_have_told_what_need_not_be_computed_nothing_is_taken_over
     bare = [own.changed(posts=own.posts[1:]) for own in kept.program.instructions]
     less = replace(kept.program, instructions=bare)
     assert siblings.sibling_of(less, first.built, second.built, second._setting) is None
+
+
+@ENGINES
+def test_products_that_a_sibling_encloses_again(engine, tmp_path):
+    """Where less is open to a sibling, what reads the weights is a program within its program."""
+    rng = np.random.default_rng(10)
+    b = model()
+    given, count = anything(b, "f4", (-1, -1)), anything(b, "i8", (1,))
+    x = b.one("Reshape-1", given, i64(b, [-1, 1]), special_zero=False)
+    along = i64(b, [1]), i64(b, [1])
+    parts = [b.one("Slice-8", x, *ends, *along) for ends in ((count, i64(b, [9])), (i64(b, [0]), count))]
+    x = b.one("Concat-1", *parts, axis=1)
+    over = b.one("Convert-1", b.one("Greater-1", x, b.constant(F32(0.3)), **ADD), destination_type="i64")
+    count = b.one("ReduceSum-1", b.one("ReduceSum-1", over, i64(b, 1), keep_dims=False), i64(b, 0), keep_dims=True)
+    x = b.one("Reshape-1", b.one("Slice-8", x, i64(b, [0]), count, *along), i64(b, [-1, 1]), special_zero=False)
+    weights = rng.normal(0, 1, (1, 64)).astype(F32)
+    x = b.one("Swish-4", b.one("MatMul-1", x, b.constant(weights), **PLAIN))
+    b.result(b.one("ReduceSum-1", x, i64(b, [0]), keep_dims=True))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for shape in ((3, 1), (1, 3), (1, 3), (3, 1), (2, 4)):
+        data = rng.uniform(0.4, 1, shape).astype(F32)
+        products = data.reshape(-1, 1).astype(np.float64) @ weights
+        (result,) = ours.run([data, np.int64([1])]).values()
+        wanted = np.sum(products / (1 + np.exp(-products)), axis=0, keepdims=True)
+        np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-5)
