@@ -209,6 +209,36 @@ def test_sizes_are_followed_where_they_are_floats_on_the_way(tmp_path, counts):
     assert counts["settled"] >= 2
 
 
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+def test_numbers_that_sizes_tell_stay_apart_where_they_were_equal_in_other_sizes(engine, tmp_path, counts, caplog):
+    """x [batch, length] to the power of the tens and of the fives in its length, where engines look at exponents; and
+    what is shown of columns below 9 in each row, and of those before it."""
+    b = model()
+    x, shown = anything(b, "f4", (-1, -1)), anything(b, "?", (-1, -1))
+    length = b.one("Gather-8", b.one("ShapeOf-3", x, output_type="i64"), i64(b, 1), i64(b, 0), batch_dims=0)
+    floating = b.one("Convert-1", length, destination_type="f32")
+    for step in (10, 5):
+        parts = b.one("Divide-1", floating, b.constant(np.float32(step)), m_pythondiv=True, **ADD)
+        b.result(b.one("Power-1", x, b.one("Floor-1", parts), **ADD))
+    columns = b.one("Range-4", i64(b, 0), length, i64(b, 1), output_type="i64")
+    rows = b.one("Unsqueeze-1", columns, i64(b, 1))
+    for own, most in ((rows, i64(b, 9)), (columns, rows)):
+        below = b.one("Unsqueeze-1", b.one("Less-1", own, most, **ADD), i64(b, 0))
+        b.result(b.one("LogicalAnd-1", b.one("Unsqueeze-1", shown, i64(b, 1)), below, **ADD))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for length in (10, 20, 31, 15, 7, 40, 12, 9):
+        x = np.random.default_rng(length).random((2, length), np.float32)
+        shown = x < 0.8
+        tens, fives, few, before = executor.run([x, shown]).values()
+        np.testing.assert_allclose(tens, x ** (length // 10), rtol=1e-5)
+        np.testing.assert_allclose(fives, x ** (length // 5), rtol=1e-5)
+        places = np.arange(length)
+        np.testing.assert_array_equal(few, shown[:, None] & (places[:, None] < 9))
+        np.testing.assert_array_equal(before, shown[:, None] & (places < places[:, None]))
+    assert not caplog.records, "nobody is given what it was not compiled for"
+    assert counts["repeated"] >= 2
+
+
 def test_what_has_a_shape_may_have_a_type_that_only_a_run_tells():
     """A reshaped result of a TensorIterator whose body cannot be told what it is given."""
     assert differences(8, 98, "numpy", Counter()) == []

@@ -213,7 +213,7 @@ class _Kinds:
         alone = instruction.outputs if form is None or coded or any(map(self._looks_at_constant, made)) else ()
         number, lying = (-1, ()) if form is None else form
         steps = [(own.by, own.op) for own in made] if len(made) > 1 else ()  # one brings into a layout what others read
-        kind = self._number((number, *(self._lying.get(own, 0) for own in lying), *alone, *steps))
+        kind = self._number((number, *map(self._lies, lying), *alone, *steps))
         for at, own in enumerate(made):
             for port, number in enumerate(own.results):
                 if not self._is_dense(own, number):
@@ -222,6 +222,10 @@ class _Kinds:
 
     def _number(self, key: Hashable) -> int:
         return self._numbers.setdefault(key, len(self._numbers) + 1)
+
+    def _lies(self, number: int) -> int:
+        """How a tensor lies; what sizes tell, which engines may look at, is like nothing else in other sizes."""
+        return ~number if number in self._placed.constants else self._lying.get(number, 0)
 
     def _looks_at_constant(self, instruction: Instruction) -> bool:
         return instruction.by == VIEW and any(root in self._placed.constants for root in self._roots(instruction))
