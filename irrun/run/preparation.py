@@ -472,7 +472,9 @@ def _multiplies(program: Program) -> bool:
 
 def _is_light(program: Program) -> bool:
     """Whether most instructions of a program of known sizes read so little that kernels compute them in less time than
-    it takes to ask their rules again."""
+    it takes to ask their rules again, and those of other sizes have to be asked for one by one."""
+    if program.repeats_itself():
+        return False
     steps = [instruction for instruction in program.instructions if instruction.by != VIEW]
     if any(own.bodies or (own.enclosed is not None and _multiplies(own.enclosed)) for own in steps):
         return False

@@ -31,6 +31,8 @@ KERNEL = "kernel"
 VIEW = "view"
 """What computes an instruction that no engine takes: the op's own kernel, in every run, or once for a view."""
 
+ALIKE = 2
+"""Instructions of which there are so many of a kind, in the middle, are soon prepared for other sizes."""
 
 _TELLING = frozenset({"op", "attrs", "inputs", "outputs", "open", "posts"})
 """The fields of an instruction that tell its results, operands and form, which are asked for again and again."""
@@ -254,6 +256,14 @@ class Program:
         """What is known of a tensor, its value where it is constant."""
         tensor, constant = self.tensors[number], self.constants.get(number)
         return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
+
+    def repeats_itself(self) -> bool:
+        """Whether many instructions are alike, as those of layers are, where the sizes are known."""
+        kinds = {
+            (own.form, *(None if number is None else self.tensors[number].shape for number in own.operands))
+            for own in self.instructions
+        }
+        return len(self.instructions) >= ALIKE * len(kinds)
 
     def makers(self) -> dict[int | None, Instruction]:
         """The instruction that makes each tensor, where none has posts yet."""

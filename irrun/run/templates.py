@@ -34,9 +34,9 @@ MAX_COURSES = 8
 MAX_TRIED, MAX_SEEN = 3, 8
 """Templates that are made of one pattern, and shapes that they are made by."""
 
-ALIKE, PATIENCE = 2, 3
-"""Instructions of which there are so many of a kind gain much by a template. It takes as long to make as two programs
-in full, so that for others some of these come first."""
+PATIENCE = 3
+"""Programs that repeat themselves gain much by a template. It takes as long to make as two in full, so that for others
+some of these come first."""
 
 
 @dataclass(eq=False, slots=True)
@@ -76,7 +76,7 @@ class Templates:
             while len(self._kept) > MAX_KEPT:
                 self._kept.popitem(last=False)
             last, seen = known.last, known.seen
-            if last is not None and len(seen) >= (1 if _repeats_itself(last) else PATIENCE):
+            if last is not None and len(seen) >= (1 if last.repeats_itself() else PATIENCE):
                 known.last = None
             else:
                 last = None
@@ -123,16 +123,6 @@ def _is_sound(program: Program) -> bool:
     """Whether no instruction of a program is known to break its rule."""
     parts = (part for instruction in program.instructions for part in instruction.parts)
     return all(program.tensors[number].shape is not None for part in parts for number in part.outputs)
-
-
-def _repeats_itself(program: Program) -> bool:
-    """Whether many instructions of a program of known sizes are alike."""
-    tensors = program.tensors
-    kinds = {
-        (own.form, *(None if number is None else tensors[number].shape for number in own.operands))
-        for own in program.instructions
-    }
-    return len(program.instructions) >= ALIKE * len(kinds)
 
 
 def alike(a: Program, b: Program) -> bool:

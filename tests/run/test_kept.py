@@ -182,6 +182,24 @@ def test_sizes_that_come_once_get_no_program_where_little_is_computed(much: bool
     assert made == ([1, *[2] * 7] if much else [1, 1, 1, 1, 1, 2, 2, 3])
 
 
+def test_layers_that_are_alike_get_programs_for_sizes_that_come_once(monkeypatch: pytest.MonkeyPatch):
+    """Those take little longer to make than all instructions to be asked for, however little each computes."""
+    monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 1 << 12)
+    rng = np.random.default_rng(3)
+    with irrun.build("m", opset=13) as g:
+        x = g.Parameter("f32[?,?,4]", name="x")
+        for _ in range(6):
+            y = g.MatMul(x, rng.normal(0, 1, (4, 4)).astype(np.float32), transpose_a=False, transpose_b=False)
+            x = g.SoftMax(g.Multiply(y, g.ReduceMean(y, np.array([2]), keep_dims=True)), axis=1)
+        g.Result(x)
+    ours, plain = (irrun.GraphExecutor(g.model, engine=name) for name in ("numpy", "reference"))
+    for count, (batch, length) in enumerate([(2, 7), (3, 5), (5, 3), (4, 6), (2, 9)], 1):
+        x = rng.normal(0, 1, (batch, length, 4)).astype(np.float32)
+        (found,), (expected,) = ours.run(x=x).values(), plain.run(x=x).values()
+        np.testing.assert_allclose(found, expected, atol=1e-5)
+        assert len(ours._whole.preparation._kept) == count
+
+
 def test_what_inputs_that_are_much_larger_tell_is_not_held_against_small_ones(monkeypatch: pytest.MonkeyPatch):
     """As a prompt between single tokens does; nor is what these tell taken for it."""
     monkeypatch.setattr("irrun.run.specialization.MAX_SMALL", 1 << 12)

@@ -13,6 +13,7 @@ import irrun
 from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.run import templates
 from irrun.run.passes.assignment import Assignment
+from irrun.run.program import Instruction
 from irrun.spec.op import Op
 from run.models import ADD, PLAIN, anything, i64, loop, model, saved
 from run.quantized_models import codes, compressed, convolution, dynamic, elementwise, fake_quantize
@@ -141,6 +142,42 @@ def test_what_depends_on_sizes_alone_is_computed_for_each(tmp_path, counts):
         (result,) = executor.run([x]).values()
         np.testing.assert_allclose(result, expected(x), rtol=1e-5)
     assert counts["settled"] == 7, "of each pattern from the second time on"
+
+
+def test_products_of_what_a_batch_tells_are_computed_once_for_lengths_that_follow(tmp_path, counts):
+    """x [batch, length, 4] times three queries that are repeated for each batch and turned by weights, as detectors
+    have them; positions of each length are added up before."""
+    b = model()
+    x = anything(b, "f4", (-1, -1, 4))
+    rng = np.random.default_rng(2)
+    queries, turn, sums = (rng.standard_normal(shape, np.float32) for shape in ((1, 3, 4), (4, 4), (1, 4)))
+    shape = b.one("ShapeOf-3", x, output_type="i64")
+    batch, length = (b.one("Gather-8", shape, i64(b, n), i64(b, 0), batch_dims=0) for n in range(2))
+    target = b.one("Concat-1", b.one("Unsqueeze-1", batch, i64(b, 0)), i64(b, [1, 1]), axis=0)
+    repeated = b.one("Broadcast-3", b.constant(queries), target, mode="bidirectional")
+    turned = b.one("MatMul-1", repeated, b.constant(turn), **PLAIN)
+    places = b.one("Range-4", i64(b, 0), length, i64(b, 1), output_type="f32")
+    added = b.one("MatMul-1", b.one("Unsqueeze-1", places, i64(b, 1)), b.constant(sums), **PLAIN)
+    y = b.one("Add-1", x, added, **ADD)
+    b.result(b.one("MatMul-1", y, turned, transpose_a=False, transpose_b=True))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    computed, multiplied = Instruction.computed, []
+
+    def noted(self, arrays):
+        if self.op.type == "MatMul":
+            multiplied.append(arrays[0].shape)
+        return computed(self, arrays)
+
+    with patch.object(Instruction, "computed", noted):
+        for batch, length in ((2, 5), (3, 7), (2, 6), (4, 9), (4, 2), (4, 3), (2, 3), (2, 8)):
+            multiplied.clear()
+            x = rng.standard_normal((batch, length, 4), np.float32)
+            (result,) = executor.run([x]).values()
+            y = x + np.arange(length)[:, None] * sums
+            np.testing.assert_allclose(result, y @ (queries[0] @ turn).T, rtol=1e-3, atol=1e-4)
+            assert ((batch, 3, 4) in multiplied) is ((batch, length) not in {(4, 2), (4, 3), (2, 8)})
+            assert ((length, 1) in multiplied) is ((batch, length) != (2, 3)), "the length before was 3, too"
+    assert counts["settled"] >= 6
 
 
 def test_a_size_that_breaks_a_rule_is_reported_as_ever(tmp_path, counts):

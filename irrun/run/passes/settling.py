@@ -14,7 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.records import NamedTuple
+from irrun.records import NamedTuple, dataclass
 from irrun.run.passes.folding import Folding
 from irrun.run.passes.kinds import forms, known_of
 from irrun.run.passes.planning import frees
@@ -26,7 +26,7 @@ from irrun.spec.dims import Shape
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.evaluation import Evaluation, Presumed, Unknown
 from irrun.spec.op import FLOAT, INTEGER, Array, Tensor
-from irrun.spec.traits import Lookup
+from irrun.spec.traits import Accumulating, Lookup, Products
 
 MAX_COMPARED = 16
 """Elements of a constant of floats that rules may look at; what is larger are numbers to compute with."""
@@ -36,6 +36,41 @@ Tensors = Sequence[tuple[Tensor, Sequence[int]]]
 
 Question = tuple[Instruction, bool]
 """One instruction for all with equal inputs, and whether its rule leaves a check to the run."""
+
+
+class _Latest(NamedTuple):
+    """What came of a portion for the latest sizes, by the `key` of its roots: constants, and the bytes of all of it."""
+
+    key: tuple[Hashable, ...]
+    arrays: Mapping[int, Array]
+    reserved: int
+
+
+@dataclass(eq=False, slots=True)
+class _Portion:
+    """Instructions that depend on the same `roots`, tensors that are told and parameters whose shapes are; for each,
+    the tensors that it is the last to read. Of products those that others read are `kept`: a batch is often what it was
+    in the run before where a length is not."""
+
+    roots: tuple[int, ...]
+    instructions: list[Instruction]
+    over: Sequence[Sequence[int]]
+    kept: tuple[int, ...]
+    latest: _Latest | None = None
+
+    def fold(self, folding: Folding, told: Mapping[int, Array]) -> None:
+        """Compute it, or take what came of it."""
+        program, latest = folding.program, self.latest  # as it is now: other threads may go on with other sizes
+        key = tuple(told[root].tobytes() if root in told else program.tensors[root].shape for root in self.roots)
+        if latest is not None and latest.key == key:
+            program.constants.update(latest.arrays)
+            program.reserved += latest.reserved
+            return
+        before = program.reserved
+        folding.run(self.instructions, self.over)
+        if self.kept and all(number in program.constants for number in self.kept):
+            arrays = {number: program.constants[number] for number in self.kept}
+            self.latest = _Latest(key, arrays, program.reserved - before)
 
 
 class Decided(NamedTuple):
@@ -52,8 +87,8 @@ class Decided(NamedTuple):
     """Tensors of `program`, by what is known of them."""
     sized: Tensors
     """Tensors of `sizing` whose kernels check themselves, so that no rule is asked."""
-    over: Sequence[Sequence[int]]
-    """For each instruction of `sizing`, the tensors that it is the last to read."""
+    portions: Sequence[_Portion]
+    """The instructions of `sizing`."""
     questions: Sequence[Question]
     """What rules are asked for the sizes of each run."""
     forms: Mapping[int, Form]
@@ -90,8 +125,8 @@ def decided(
     ]
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
-    sized, over = _grouped(alone, program.sizing), frees(sizing, setting)
-    found = Decided(program, sizing, shapes, told, used, sized, over, (), {}, presumed)
+    sized, portions = _grouped(alone, program.sizing), _portions(sizing, told, setting)
+    found = Decided(program, sizing, shapes, told, used, sized, portions, (), {}, presumed)
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -115,7 +150,7 @@ def decided(
         if open or not _is_decided(part, program)
     ]
     program = replace(program, instructions=instructions)
-    found = Decided(program, sizing, shapes, told, used, sized, over, questions, forms(program), presumed)
+    found = Decided(program, sizing, shapes, told, used, sized, portions, questions, forms(program), presumed)
     return found, replace(filled, instructions=instructions)
 
 
@@ -181,7 +216,8 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
     shapes = tuple(tensors[number].shape or () for number in sizing.parameters)
     sizing = replace(sizing, tensors=own, constants=sizing.constants | told)
     folding = Folding(sizing.begun(), replace(setting, shapes=shapes))
-    folding.run(sizing.instructions, decided.over)
+    for portion in decided.portions:
+        portion.fold(folding, told)
     computed = folding.program
     if any(
         number not in computed.constants
@@ -219,6 +255,38 @@ def _untold(sizing: Program, told: Container[int]) -> Program:
     """The program without what is told, and what only that reads."""
     kept = [own for own in sizing.instructions if not all(number in told for number in own.outputs)]
     return replace(sizing, instructions=read_of(kept, [number for number in sizing.results if number not in told]))
+
+
+def _portions(sizing: Program, told: Iterable[int], setting: Setting) -> list[_Portion]:
+    """The instructions of `sizing` by what they depend on, in an order in which they can be computed."""
+    roots = {number: frozenset((number,)) for number in (*told, *sizing.parameters)}
+    found: dict[frozenset[int], list[Instruction]] = {}
+    for instruction in sizing.instructions:
+        own = frozenset[int]().union(*(roots[number] for number in instruction.inputs if number in roots))
+        found.setdefault(own, []).append(instruction)
+        for number in instruction.outputs:
+            roots.setdefault(number, own)
+    order = sorted(found, key=len)  # who reads what depends on something depends on that, too
+    kept = [_kept(found[own], sizing) if any(map(_multiplies, found[own])) else () for own in order]
+    instructions = [instruction for own in order for instruction in found[own]]
+    results = (*sizing.results, *(number for numbers in kept for number in numbers))
+    over = iter(frees(replace(sizing, instructions=instructions, results=results), setting))
+    return [
+        _Portion(tuple(sorted(own)), found[own], [next(over) for _ in found[own]], numbers)
+        for own, numbers in zip(order, kept, strict=True)
+    ]
+
+
+def _multiplies(instruction: Instruction) -> bool:
+    return any(instruction.op.trait(kind) is not None for kind in (Products, Accumulating))
+
+
+def _kept(instructions: Sequence[Instruction], program: Program) -> tuple[int, ...]:
+    """What of the results of some instructions others read, or who has the results of the program."""
+    made = {number for instruction in instructions for number in instruction.outputs}
+    own = {*map(id, instructions)}
+    read = {number for other in program.instructions if id(other) not in own for number in other.inputs}
+    return tuple(sorted(made & (read | {*program.results})))
 
 
 def _valued(tensor: Tensor, sizes: Evaluation) -> Array:
