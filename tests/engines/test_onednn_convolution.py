@@ -208,13 +208,11 @@ def test_transposed_convolution_without_overlaps(data: tuple[int, ...], filters:
         arrays = [own, normal(*filters), None, *([summand] if "bias" in posts else [])]
         wanted = expected(name, attrs, arrays, chained)
         work = work_of(name, attrs, arrays, wanted, (1, 3), chained)
-        found = tiles.compile(ENGINE._library, work) if ENGINE.wide else None
-        assert (found is not None) == ENGINE.wide
-        if found is not None:
-            np.testing.assert_allclose(computed(work, found, arrays)[0], wanted[0], rtol=1e-4, atol=1e-4)
+        found = tiles.compile(ENGINE._library, work)
+        assert found is not None
+        np.testing.assert_allclose(computed(work, found, arrays)[0], wanted[0], rtol=1e-4, atol=1e-4)
 
 
-@pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="these are computed so with AVX-512 only")
 @pytest.mark.parametrize(
     ("filters", "attrs"),
     [
@@ -491,7 +489,7 @@ def test_limits_that_no_convolution_takes() -> None:
         assert prepared(work) is None
 
 
-ONE_ROW = [
+LONG_ROWS = [
     ((1, 8, 5000), (12, 8, 7), {"pads_begin": (9,), "pads_end": (9,), "dilations": (3,)}),
     ((1, 8, 4096), (12, 8, 5), {"pads_begin": (1,), "pads_end": (7,)}),
     ((1, 3, 10001), (4, 3, 4), {"strides": (2,), "pads_begin": (3,)}),
@@ -500,16 +498,20 @@ ONE_ROW = [
     ((1, 8, 7000), (2, 8, 7), {"auto_pad": "same_lower"}),
     ((1, 8, 1024), (12, 8, 3), {"pads_begin": (1,), "pads_end": (1,)}),
     ((1, 8, 2049), (12, 8, 3), {"strides": (2,), "pads_begin": (1,), "pads_end": (1,)}),
+    ((3, 8, 1500), (12, 8, 3), {"pads_begin": (1,), "pads_end": (1,)}),
+    ((2, 1, 4300), (12, 1, 5), {"strides": (2,)}),
 ]
 
 
-@pytest.mark.parametrize(("data", "filters", "attrs"), ONE_ROW, ids=str)
-def test_convolutions_of_a_long_row(data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]) -> None:
+@pytest.mark.parametrize(("data", "filters", "attrs"), LONG_ROWS, ids=str)
+def test_convolutions_of_long_rows(data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]) -> None:
     arrays = [normal(*data), normal(*filters)]
     check("Convolution-1", window(1, **attrs), arrays, [1], tolerance=1e-5)
     result = apply("Convolution-1", window(1, **attrs), *arrays)[0].shape
     arrays += [normal(filters[0], 1), normal(*result)]
     check("Convolution-1", window(1, **attrs), arrays, [1, 2], [add(2), add(3), RELU], tolerance=1e-5)
+    each = [*arrays[:2], normal(data[0], filters[0], 1)]
+    check_if_taken("Convolution-1", window(1, **attrs), each, [1, 2], [add(2)])
     arrays[0], arrays[3] = channels_last(*data), channels_last(*result)
     check("Convolution-1", window(1, **attrs), arrays, [1, 2], [add(2), add(3)], tolerance=1e-5)
 
@@ -523,10 +525,11 @@ def test_convolutions_of_a_long_row(data: tuple[int, ...], filters: tuple[int, .
         ((1, 16, 4500), (16, 8, 5), {"dilations": (2,), "pads_end": (3,)}),
         ((1, 16, 1200), (16, 8, 3), {"strides": (5,)}),
         ((1, 16, 4200), (16, 8, 1), {}),
+        ((2, 16, 1300), (16, 8, 4), {"strides": (2,), "pads_begin": (1,), "pads_end": (1,)}),
     ],
     ids=str,
 )
-def test_transposed_convolutions_of_a_long_row(
+def test_transposed_convolutions_of_long_rows(
     data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any]
 ) -> None:
     arrays = [normal(*data), normal(*filters), normal(filters[1], 1)]
@@ -534,23 +537,21 @@ def test_transposed_convolutions_of_a_long_row(
     check_if_taken("ConvolutionBackpropData-1", window(1, **attrs), arrays, [1, 2], [add(2), RELU])
 
 
-@pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="pieces have the channels last")
 @pytest.mark.parametrize("lengths", [(5000, 9000, 6024), (1030, 3700, 2150)])
 def test_long_rows_of_other_lengths_have_the_same_primitives(lengths: tuple[int, ...]) -> None:
-    """The last piece of each has more than a fourth, or less, as those of the others."""
+    """The last piece of each has more than a fourth, or less, as those of the others; so have several rows."""
     assert ENGINE is not None
     filters, attrs = normal(24, 8, 7), window(1, pads_begin=(3,), pads_end=(3,))
     made = ENGINE._library._primitives
     kept, counts = [], []
-    for length in lengths:
-        arrays = [normal(1, 8, length), filters]
-        kept.append(prepared(work_of("Convolution-1", attrs, arrays, [normal(1, 24, length)], [1])))
+    for rows, length in enumerate(lengths, 1):
+        arrays = [normal(rows, 8, length), filters]
+        kept.append(prepared(work_of("Convolution-1", attrs, arrays, [normal(rows, 24, length)], [1])))
         counts.append(sum(kind == "convolution_forward" and args[2].shape[1] == 8 for kind, args, *_ in made))
     assert None not in kept
     assert counts[0] == counts[1] == counts[2]
 
 
-@pytest.mark.skipif(ENGINE is not None and not ENGINE.wide, reason="pieces have the channels last")
 @pytest.mark.parametrize(("fixed", "once", "whole"), [(True, False, True), (True, True, False), (False, False, False)])
 def test_a_long_row_is_whole_where_its_length_lasts(fixed: bool, once: bool, whole: bool) -> None:
     engine = load(1, fixed=fixed, once=once)

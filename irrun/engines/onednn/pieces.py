@@ -1,4 +1,4 @@
-"""Convolutions over one long axis, one piece of it after the other.
+"""Convolutions over one long axis, one piece of it after the other, row by row.
 
 To make oneDNN's primitive for a long axis may take longer than to compute with it, and each length asks for one of its
 own. With the channels last a piece of the axis is a piece of memory, and pieces of one length share a primitive: the
@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 from irrun.engines.axes import lies_so
@@ -20,6 +21,9 @@ from irrun.records import NamedTuple
 
 PIECES = {1 << 12: 1 << 10, 1 << 10: 1 << 9}
 """Elements of a piece, for results of so many or more: these take up to a third longer then."""
+MAX_ROWS = 4
+"""Rows of a batch: each has pieces of its own, which other batches share, and more of them are quicker together."""
+
 PART = 4
 """The last piece is as long as some of so many parts of another one; it begins within the one before."""
 
@@ -42,11 +46,13 @@ class _Cut(NamedTuple):
 
 
 def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
-    """A convolution, also a transposed one, of one long row, whose pieces are prepared each; None for others."""
+    """A convolution, also a transposed one, of a few long rows, whose pieces are prepared each; None for others."""
     if work.name not in ("Convolution-1", "ConvolutionBackpropData-1"):
         return None
     (data, filters), result, transposed = work.required(2), work.outputs[0], "Backprop" in work.name
-    if len(result.shape) != 3 or result.shape[0] != 1 or result.shape[2] < min(PIECES) or work.optional(2) is not None:
+    if len(result.shape) != 3 or result.shape[0] > MAX_ROWS or result.shape[2] < min(PIECES):
+        return None
+    if work.optional(2) is not None:
         return None
     if data.type != "f32" or result.type != "f32" or filters.value is None or data.layout is not None:
         return None
@@ -59,6 +65,9 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
         own = work.inputs[number]
         if own is None or own.shape != result.shape or own.value is not None or own.layout is not None:
             return None
+    others = (own for number, own in enumerate(work.inputs[2:], 2) if own is not None and number not in long)
+    if any(len(own.shape) == len(result.shape) and own.shape[0] > 1 for own in others):  # one for each row
+        return None
     kernel = filters.shape[2:]
     if transposed:
         (axis,) = transposed_axes_of(work, kernel)
@@ -84,10 +93,11 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
 
     def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
         calls: list[Call] = []
-        for cut in cuts:
-            given = [array[..., cut.result] if number in long else array for number, array in enumerate(inputs)]
-            given[0] = inputs[0][..., cut.data]
-            calls.append(found[cut.kind].bind(given, [outputs[0][..., cut.result]], scratch))
+        for row, cut in product(range(result.shape[0]), cuts):
+            place = slice(row, row + 1), slice(None), cut.result
+            given = [array[place] if number in long else array for number, array in enumerate(inputs)]
+            given[0] = inputs[0][row : row + 1, :, cut.data]
+            calls.append(found[cut.kind].bind(given, [outputs[0][place]], scratch))
         return chain(calls)
 
     first = found[cuts[0].kind]
