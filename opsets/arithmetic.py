@@ -11,6 +11,7 @@ import numpy as np
 
 from irrun.spec import (
     BOOL,
+    BOOLEAN,
     FLOAT,
     INDEX,
     INTEGER,
@@ -249,15 +250,17 @@ cosh = elementary(
 
 @op(
     "CumSum-3",
-    types={"T": NUMERIC, "T_AXIS": INDEX},
+    types={"T": NUMERIC, "T_SUM": NUMERIC, "T_AXIS": INDEX},
+    lenient_types={"T": BOOLEAN},
     inputs=[Input("data", "T", "[*shape]"), Input("axis", "T_AXIS", "[]", optional=True)],
-    outputs=[Output("result", "T", "[*shape]")],
+    outputs=[Output("result", "T_SUM", "[*shape]")],
     attrs=[Attr("exclusive", BOOL, False), Attr("reverse", BOOL, False)],
 )
 def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse: bool) -> Any:
     """Sum of the elements up to each one along an axis (0 unless given), from the end with reverse.
 
-    With exclusive an element is not part of its own sum. Integers wrap around; floats are added in f64.
+    With exclusive an element is not part of its own sum. Integers wrap around; floats are added in f64. Booleans, which
+    converters write for masks of PyTorch and OpenVINO takes, are counted in u8, as it does.
 
     Constraints:
         C1: axis lies in [-r, r), r the rank of data.
@@ -268,6 +271,7 @@ def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse:
     >>> op(np.array([1.0, 2.0, 3.0, 4.0, 5.0]), np.array(0), exclusive=True, reverse=True).tolist()
     [14.0, 12.0, 9.0, 5.0, 0.0]
     """
+    data = data.view(np.uint8) if data.dtype == np.bool_ else data
     wide = data.dtype if data.dtype.kind in "iu" else np.dtype(np.float64)
     sums = np.zeros(data.shape or (1,), wide)
     # views with the axis last and in the direction of the summation, of the input and of the sums
@@ -285,6 +289,8 @@ def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse:
 
 @cum_sum.shapes
 def _(node: Node) -> None:
+    if (type := node.types.get("T")) is not None:
+        node.types["T_SUM"] = "u8" if type == "boolean" else type
     axis, rank = node.value("axis"), len(node.shape("data"))
     node.require("C2", rank > 0, "`data` is a scalar, expected an axis", about=["data"], lenient="sums its one element")
     if axis is not None:

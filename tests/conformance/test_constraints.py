@@ -25,6 +25,7 @@ ASKED = 30
 
 DEPARTING = {
     "BinaryConvolution-1",
+    "CumSum-3",  # of booleans a result of the model is whether there are any, though all that reads it sees how many
     "ExperimentalDetectronGenerateProposalsSingleImage-6",  # of boxes with equal scores it takes any
     "LRN-1",
     "PriorBoxClustered-1",

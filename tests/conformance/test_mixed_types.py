@@ -80,3 +80,22 @@ def test_mixed_types_are_taken_where_openvino_takes_them(case, tmp_path):
             expected = reference(path, arrays)
             for engine in engines():
                 compare(ours(report.model, arrays, (), engine), expected, replace(case, rtol=1e-3, atol=1e-3), where)
+
+
+@pytest.mark.filterwarnings("ignore:.*E303")
+def test_booleans_are_counted_where_masks_say_which_text_a_token_belongs_to(tmp_path):
+    """As converters write `(positions.diff() != 1).cumsum()` of PyTorch, with an output that is declared as boolean."""
+    x = ov.opset13.parameter([1, -1], ov.Type.boolean, name="x")
+    count = ov.opset13.cum_sum(x, ov.opset13.constant(np.int64(1)))
+    pairs = [ov.opset13.unsqueeze(count, ov.opset13.constant(np.int64(axis))) for axis in (1, 2)]
+    model = ov.Model([ov.opset13.equal(*pairs), ov.opset13.convert(count, ov.Type.i32)], [x])
+    ov.save_model(model, tmp_path / "model.xml")
+    (found,) = (own for own in irrun.validate(tmp_path / "model.xml").diagnostics if own.severity != "info")
+    assert (found.code, found.message[:17]) == ("W952", "`data` is boolean")
+    flags = np.array([[0, 1, 0, 1, 1, 0]], np.bool_)
+    expected = list(ov.compile_model(model, "CPU")([flags]).values())
+    assert expected[1].tolist() == [[0, 1, 1, 2, 3, 3]]
+    for engine in ("reference", "auto"):
+        results = irrun.GraphExecutor(tmp_path / "model.xml", engine=engine).run([flags]).values()
+        for one, other in zip(results, expected, strict=True):
+            np.testing.assert_array_equal(one, other)

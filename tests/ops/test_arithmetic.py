@@ -291,6 +291,18 @@ def test_cumsum_of_empty_and_wrapping_and_f16_tensors():
     assert ops["CumSum-3"](array(2048, 1, 1, type=np.float16)).tolist() == [2048, 2048, 2050]
 
 
+def test_cumsum_counts_booleans():
+    flags = np.array([[0, 1, 0, 1, 1, 0]], np.bool_)
+    with pytest.warns(UserWarning, match="`data` is boolean"):
+        few = ops["CumSum-3"](flags, np.array(1))
+    with pytest.warns(UserWarning, match="`data` is boolean"):
+        many = ops["CumSum-3"](np.ones(300, np.bool_), exclusive=True)
+    assert few.tolist() == [[0, 1, 1, 2, 3, 3]]
+    assert (many.dtype, many[255:258].tolist()) == (np.uint8, [255, 0, 1])
+    assert infer("CumSum-3", Tensor("boolean", (2, 3))) == Tensor("u8", (2, 3))
+    assert infer("CumSum-3", Tensor("dynamic", (2, 3))) == Tensor("dynamic", (2, 3))
+
+
 def test_cumsum_3_c1_axis_outside_the_rank():
     with pytest.raises(Violation, match=r"`axis` is 2, outside \[-2, 2\) for rank 2") as caught:
         ops["CumSum-3"](np.zeros((2, 3)), np.array(2))

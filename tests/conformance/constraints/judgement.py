@@ -69,6 +69,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     # element types
     yes("whether both of any pair are true", "MatMul-1", "E303", "is boolean"),
     yes("false is the smaller one", "TopK-11", "E303", "is boolean"),
+    yes("as many as are true, in u8", "CumSum-3", "E303", "is boolean"),
     no(BOOLEANS, ".*", "E303", "is boolean"),
     no("texts are no numbers, and their elements are lost", ".*", "E303", "is string"),
     yes("the largest elements are exact", "AdaptiveMaxPool-8", "E303", "^T is"),
