@@ -250,10 +250,10 @@ cosh = elementary(
 
 @op(
     "CumSum-3",
-    types={"T": NUMERIC, "T_SUM": NUMERIC, "T_AXIS": INDEX},
+    types={"T": NUMERIC, "T_AXIS": INDEX},
     lenient_types={"T": BOOLEAN},
     inputs=[Input("data", "T", "[*shape]"), Input("axis", "T_AXIS", "[]", optional=True)],
-    outputs=[Output("result", "T_SUM", "[*shape]")],
+    outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("exclusive", BOOL, False), Attr("reverse", BOOL, False)],
 )
 def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse: bool) -> Any:
@@ -289,8 +289,8 @@ def cum_sum(data: Array, axis: Array | None = None, *, exclusive: bool, reverse:
 
 @cum_sum.shapes
 def _(node: Node) -> None:
-    if (type := node.types.get("T")) is not None:
-        node.types["T_SUM"] = "u8" if type == "boolean" else type
+    if node.types.get("T") == "boolean":
+        node.types["T"] = "u8"
     axis, rank = node.value("axis"), len(node.shape("data"))
     node.require("C2", rank > 0, "`data` is a scalar, expected an axis", about=["data"], lenient="sums its one element")
     if axis is not None:

@@ -8,7 +8,7 @@ from ml_dtypes import bfloat16
 from openvino import opset1, opset2, opset3, opset8, opset9, opset15
 from openvino.utils.node_factory import NodeFactory
 
-from conformance.harness import Case, Const, Departure, conformance, with_attribute
+from conformance.harness import WIDE, Case, Const, Departure, conformance, with_attribute
 
 random = np.random.default_rng(7)
 
@@ -131,7 +131,7 @@ CASES += [
             np.array([[2, 2, 2, 2, 0], [2, 2, 2, 2, 0], [1, 1, 2, 2, 0]], bfloat16),
             np.zeros(3, np.int32),
         ],
-        Departure("reads rois of bf16 at other places; the page has all float types", "data is bf16"),
+        Departure("reads rois of bf16 at other places; the page has all float types", "data is bf16", WIDE),
         [np.array([7.5, 7.5, 2.5], bfloat16).reshape(3, 1, 1, 1)],
     )
 ]
