@@ -53,7 +53,8 @@ class Grid(NamedTuple):
 
 class Coding(NamedTuple):
     """How numbers become codes on a `grid`: `low` and what is below is the code `first`, `high` and what is above the
-    last one of `levels` at even distances. What lies between is rounded to the nearest level, halves to the even one.
+    last one of `levels` at even distances. What lies between is rounded to the nearest level, halves to the even one
+    or to the even code, which is its neighbour where `first` is odd.
 
     There is one of each for all of the tensor, or one for each channel along axis 1.
     """
