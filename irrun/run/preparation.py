@@ -31,7 +31,6 @@ from irrun.run.program import KERNEL, VIEW, Program
 from irrun.run.siblings import compact, kin_of, sibling_of
 from irrun.run.specialization import Specialization, at_most_small, is_typed, is_unsized
 from irrun.spec.op import Array
-from irrun.spec.traits import Accumulating, Products
 
 if TYPE_CHECKING:
     from irrun.run.comparison import Comparison
@@ -465,9 +464,8 @@ def _fixed(program: Program) -> Shapes | None:
 
 
 def _multiplies(program: Program) -> bool:
-    """Whether products are added up, for which engines are many times as quick as kernels."""
-    ops = (part.op for instruction in program.instructions for part in instruction.parts)
-    return any(op.trait(kind) is not None for op in ops for kind in (Products, Accumulating))
+    """Whether any of its instructions adds up products."""
+    return any(instruction.multiplies for instruction in program.instructions)
 
 
 def _is_light(program: Program) -> bool:

@@ -20,6 +20,7 @@ from irrun.records import NamedTuple, dataclass
 from irrun.spec.body import Body
 from irrun.spec.op import Array, Op, Tensor, results_of
 from irrun.spec.patterns import shape_text
+from irrun.spec.traits import Accumulating, Products
 
 if TYPE_CHECKING:
     from irrun.run.session import Run
@@ -166,6 +167,11 @@ class Instruction:
         """The tensor at an input port, None where it is not connected."""
         ports = zip(self.op.inputs, self.inputs, strict=False)
         return next((number for port, number in ports if port.name == name), None)
+
+    @property
+    def multiplies(self) -> bool:
+        """Whether it adds up products, for which engines are many times as quick as kernels."""
+        return any(part.op.trait(kind) is not None for part in self.parts for kind in (Products, Accumulating))
 
     @property
     def plain(self) -> bool:

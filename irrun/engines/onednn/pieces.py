@@ -21,6 +21,7 @@ from irrun.records import NamedTuple
 
 PIECES = {1 << 12: 1 << 10, 1 << 10: 1 << 9}
 """Elements of a piece, for results of so many or more: these take up to a third longer then."""
+
 MAX_ROWS = 4
 """Rows of a batch: each has pieces of its own, which other batches share, and more of them are quicker together."""
 

@@ -42,7 +42,7 @@ def _transposed(work: Work) -> Mover | None:
 def _concatenated(work: Work) -> Mover:
     axis = work.attrs["axis"] % len(work.outputs[0].shape)
     sizes = [operand.shape[axis] for operand in work.required(len(work.own))]
-    cuts = [(*[slice(None)] * axis, slice(end - size, end)) for size, end in zip(sizes, accumulate(sizes), strict=True)]
+    cuts = _parts(axis, sizes)
     return lambda inputs, outputs: [(outputs[0][cut], part) for cut, part in zip(cuts, inputs, strict=False)]
 
 
@@ -50,13 +50,15 @@ def _split(work: Work) -> Mover | None:
     axes = _numbers(work, 1)
     if axes is None:
         return None
-    sizes = [output.shape[axes[0]] for output in work.outputs]
+    (data,) = work.required(1)
+    cuts = _parts(axes[0] % len(data.shape), [output.shape[axes[0]] for output in work.outputs])
+    return lambda inputs, outputs: [(target, inputs[0][cut]) for target, cut in zip(outputs, cuts, strict=True)]
 
-    def views(inputs: Arrays, outputs: Sequence[Array]) -> Pairs:
-        parts = np.split(inputs[0], np.cumsum(sizes), axes[0])  # behind these, those that nobody reads
-        return list(zip(outputs, parts, strict=False))
 
-    return views
+def _parts(axis: int, sizes: Sequence[int]) -> list[tuple[slice, ...]]:
+    """What indexes the parts of an axis that have these sizes, one after the other."""
+    ends = accumulate(sizes)
+    return [(*[slice(None)] * axis, slice(end - size, end)) for size, end in zip(sizes, ends, strict=True)]
 
 
 def _sliced(work: Work) -> Mover | None:

@@ -26,7 +26,7 @@ from irrun.spec.dims import Shape
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.evaluation import Evaluation, Presumed, Unknown
 from irrun.spec.op import FLOAT, INTEGER, Array, Tensor
-from irrun.spec.traits import Accumulating, Lookup, Products
+from irrun.spec.traits import Lookup
 
 MAX_COMPARED = 16
 """Elements of a constant of floats that rules may look at; what is larger are numbers to compute with."""
@@ -267,7 +267,7 @@ def _portions(sizing: Program, told: Iterable[int], setting: Setting) -> list[_P
         for number in instruction.outputs:
             roots.setdefault(number, own)
     order = sorted(found, key=len)  # who reads what depends on something depends on that, too
-    kept = [_kept(found[own], sizing) if any(map(_multiplies, found[own])) else () for own in order]
+    kept = [_kept(found[own], sizing) if any(each.multiplies for each in found[own]) else () for own in order]
     instructions = [instruction for own in order for instruction in found[own]]
     results = (*sizing.results, *(number for numbers in kept for number in numbers))
     over = iter(frees(replace(sizing, instructions=instructions, results=results), setting))
@@ -275,10 +275,6 @@ def _portions(sizing: Program, told: Iterable[int], setting: Setting) -> list[_P
         _Portion(tuple(sorted(own)), found[own], [next(over) for _ in found[own]], numbers)
         for own, numbers in zip(order, kept, strict=True)
     ]
-
-
-def _multiplies(instruction: Instruction) -> bool:
-    return any(instruction.op.trait(kind) is not None for kind in (Products, Accumulating))
 
 
 def _kept(instructions: Sequence[Instruction], program: Program) -> tuple[int, ...]:
