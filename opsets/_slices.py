@@ -63,6 +63,8 @@ def _bound(value: Size, size: Size, step: int) -> Size | None:
         position = value
     elif (value < 0) is True:
         position = value + size
+    elif (value <= 0) is True:  # what cuts off padding that there may be none of, and then all
+        position = value + size * smallest(-value, 1)
     else:
         return None
     return smallest(largest(position, low), high)

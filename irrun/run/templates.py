@@ -23,7 +23,7 @@ from irrun.run.passes.settling import Decided, decided, same_known, settle
 from irrun.run.patterns import Pattern, Shapes, open_shapes, pattern_of
 from irrun.run.program import Instruction, Program
 from irrun.spec.evaluation import Evaluation, Presumed
-from irrun.spec.op import Array
+from irrun.spec.op import Array, Violation
 
 MAX_KEPT = 16
 """Patterns that are remembered."""
@@ -120,9 +120,24 @@ class Templates:
 
 
 def _is_sound(program: Program) -> bool:
-    """Whether no instruction of a program is known to break its rule."""
+    """Whether no instruction of a program is known to break its rule, after which nothing is known of what it gives."""
     parts = (part for instruction in program.instructions for part in instruction.parts)
-    return all(program.tensors[number].shape is not None for part in parts for number in part.outputs)
+    return all(_keeps_rule(part, program) for part in parts if not _is_ranked(part, program))
+
+
+def _is_ranked(part: Instruction, program: Program) -> bool:
+    return all(program.tensors[number].shape is not None for number in part.outputs)
+
+
+def _keeps_rule(part: Instruction, program: Program) -> bool:
+    """Whether the rule of a part just does not know how many axes there are."""
+    if part.bodies or part.enclosed is not None:
+        return False
+    try:
+        part.op.infer([None if number is None else program.known(number) for number in part.inputs], part.attrs)
+    except Violation:
+        return False
+    return True
 
 
 def alike(a: Program, b: Program) -> bool:

@@ -39,6 +39,16 @@ class Evaluation:
     def shape(self, shape: Iterable[Size]) -> tuple[int, ...]:
         return tuple(map(self.size, shape))
 
+    def told(self, sizes: Iterable[Size]) -> Shape:
+        """The sizes, in numbers where these can be told. Raises ZeroDivisionError."""
+        found: list[Size] = []
+        for size in sizes:
+            try:
+                found.append(self.size(size))
+            except Unknown:
+                found.append(size)
+        return tuple(found)
+
     def can_tell(self, sizes: Iterable[Size]) -> bool:
         """Whether all these are numbers, or can be told."""
         try:

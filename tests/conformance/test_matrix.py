@@ -58,8 +58,9 @@ GROUPED = Departure(
     "B is stored as i4, u4, i8, u8, nf4 in groups; transpose_b = false; axis 0 of B = axis 1 of B",
 )
 
-TENS = np.arange(72, dtype=np.float32).reshape(8, 9) % 10
-ODD = np.arange(-8, 10, dtype=np.int8).reshape(2, 9) % 16 - 8
+# rows of fewer or shorter ones are not enough for it where there is AMX
+TENS = np.arange(16 * 33, dtype=np.float32).reshape(16, 33) % 10
+ODD = np.arange(-8, 58, dtype=np.int8).reshape(2, 33) % 16 - 8
 """Weights of 4 bits, of which every other row begins within a byte."""
 
 LARGE = np.full((1, 2), 100, np.int8)

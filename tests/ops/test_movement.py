@@ -10,6 +10,7 @@ from tolerance import tolerated
 from irrun import validate
 from irrun.spec import Dim, Tensor, Violation, fresh
 from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.evaluation import Evaluation
 from irrun.spec.op import NUMERIC
 from irrun.spec.registry import registry
 
@@ -1055,6 +1056,17 @@ def test_slice_keeps_the_identity_of_a_dimension():
     assert same(shape_of(slice_8, (big,), i64(0), i64(-2), i64(1)), (big - 2,))
     assert shape_of(slice_8, (big,), i64(2), i64(7), i64(1)) == (5,)
     assert shape_of(slice_8, (big,), i64(-3), i64(LONG_MAX), i64(1)) == (3,)
+
+
+@pytest.mark.parametrize("step", [1, 2, -1])
+@pytest.mark.parametrize("start", [0, 2, -3])
+def test_slice_knows_what_is_left_without_padding_that_there_may_be_none_of(start, step):
+    size = fresh(1)
+    padding = -size % 4
+    (length,) = shape_of(slice_8, (size + 5,), i64(start), dims(-padding), i64(step))
+    for number in range(1, 20):
+        left = range(number + 5)[slice(start, -(-number % 4), step)]
+        assert Evaluation.of([(size,)], [(number,)]).size(length) == len(left)
 
 
 def test_slice_bounds_what_it_cannot_know():

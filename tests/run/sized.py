@@ -34,6 +34,7 @@ class Sized:
         layers = [self.sliced, self.strided, self.turned, self.gathered, self.padded, self.updated]
         layers += [self.scaled, self.selected, self.ranged, self.parted, self.looked_up, self.powered, self.masked]
         layers += [self.repeated, self.copied, self.resized, self.highest, self.folded, self.chosen, self.iterated]
+        layers += [self.cut_off, self.grouped]
         y = self.x
         for _ in range(int(self.rng.integers(2, 5))):
             weights = self.rng.standard_normal((COLUMNS, COLUMNS), np.float32) / 4
@@ -140,6 +141,25 @@ class Sized:
         even = self._one("Slice-8", y, zero, self._whole("Multiply", size, 2), one, zero)
         wide = self._one("Reshape-1", even, self._joined(size, 2 * COLUMNS), special_zero=False)
         return self._one("Slice-8", wide, i64(self.b, [8]), i64(self.b, [8 + COLUMNS]), one, one)
+
+    def cut_off(self, y: Value, size: Value) -> Value:
+        """As many rows as make a multiple of 7, and then without what was added: nothing is left if that was none."""
+        zero, one = i64(self.b, [0]), i64(self.b, [1])
+        lacking = self._one("FloorMod-1", self._one("Negative-1", self.rows), i64(self.b, [7]), **ADD)
+        none = i64(self.b, [0, 0])
+        wide = self._one("Pad-12", y, none, self._joined(lacking, 0), pad_mode="constant")
+        wide = self._one("Reshape-1", wide, i64(self.b, [-1, 7, COLUMNS]), special_zero=False)
+        flat = self._one("Reshape-1", self._one("Tanh-1", wide), i64(self.b, [-1, COLUMNS]), special_zero=False)
+        return self._one("Slice-8", flat, zero, self._one("Negative-1", lacking), one, zero)
+
+    def grouped(self, y: Value, size: Value) -> Value:
+        """The rows by groups of as many as a table has, whose length is a size of its own."""
+        shape = self._one("ShapeOf-3", self.masked(y, size), output_type="i64")
+        rows = self._one("Gather-8", shape, i64(self.b, [0]), i64(self.b, 0), batch_dims=0)
+        groups = self._one("Floor-1", self._one("Divide-1", self.rows, rows, m_pythondiv=True, **ADD))
+        target = self._one("Concat-1", groups, rows, i64(self.b, [COLUMNS]), axis=0)
+        wide = self._one("Reshape-1", y, target, special_zero=False)
+        return self._one("Squeeze-1", self._one("Tanh-1", wide), i64(self.b, [0]))
 
     def chosen(self, y: Value, size: Value) -> Value:
         bodies = []

@@ -294,6 +294,44 @@ def test_sizes_that_only_the_data_tell_stay_open(tmp_path, counts):
     assert counts["settled"] == 3
 
 
+@pytest.mark.parametrize("engine", ["numpy", "auto"])
+@pytest.mark.parametrize("telling", ["axes", "some of a shape"])
+def test_what_the_data_tell_more_of_has_templates_too(engine, telling, tmp_path, counts):
+    """How many axes there are where those of one element are left out, or one of two sizes that a shape is made of."""
+    b = model()
+    x = anything(b, "f4", (-1, 16))
+    weights = b.constant(np.random.default_rng(0).standard_normal((16, 16), np.float32))
+    highest = b.one("ReduceMax-1", b.one("MatMul-1", x, weights, **PLAIN), i64(b, [1]), keep_dims=False)
+    places = b.one("NonZero-3", b.one("Greater-1", highest, b.constant(np.float32(5)), **ADD), output_type="i64")
+    if telling == "axes":
+        b.result(b.one("Gather-8", x, b.one("Squeeze-1", places), i64(b, 0), batch_dims=0))
+    else:
+        rows, count = (
+            b.one("Gather-8", b.one("ShapeOf-3", own, output_type="i64"), i64(b, [axis]), i64(b, 0), batch_dims=0)
+            for own, axis in ((x, 0), (places, 1))
+        )
+        shape = b.one("Concat-1", rows, count, axis=0)
+        least, most = (b.constant(np.float32(number)) for number in (0, 1))
+        b.result(
+            b.one(
+                "RandomUniform-8",
+                shape,
+                least,
+                most,
+                output_type="f32",
+                global_seed=1,
+                op_seed=2,
+                alignment="tensorflow",
+            )
+        )
+    path = saved(b, tmp_path)
+    ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
+    for length in (30, 40, 50, 60, 35):
+        same_as_in_full(ours, full, np.random.default_rng(length).standard_normal((length, 16), np.float32))
+    assert counts["settled"] >= 3
+    assert counts["repeated"] >= 2
+
+
 def layers(folder, count=4):
     """x [batch, length, 8], of which each layer makes attention of two heads, and adds it."""
     b = model()

@@ -86,8 +86,8 @@ class Folding:
         self.program.settled = tuple(settled)
 
     def asked(self, instruction: Instruction) -> Instruction:
-        """The instruction after its rule was asked with what is known of its inputs now."""
-        return self._asked(instruction, [self._tensor(number) for number in instruction.inputs])
+        """The instruction after its rule was asked with what is known of its inputs now. Raises Violation."""
+        return self._told(instruction, [self._tensor(number) for number in instruction.inputs])
 
     def _tensor(self, number: int | None) -> Tensor | None:
         """What is known of a tensor, of a constant once made."""
@@ -110,17 +110,20 @@ class Folding:
         return all(tensor.static and (tensor.value is None or tensor.known) for tensor in outputs)
 
     def _asked(self, instruction: Instruction, inputs: list[Tensor | None]) -> Instruction:
-        """The instruction after its rule was asked with what is known of its inputs now."""
+        """The same; nothing is known of what one gives that breaks its rule, so that no engine is asked for it."""
         try:
-            inferred = self._answer(instruction, inputs)
-        except Violation:  # nothing is known of what it gives, so that no engine is asked for it
+            return self._told(instruction, inputs)
+        except Violation:
             for number in instruction.outputs:
                 self.program.tensors[number] = Tensor(self.program.tensors[number].type, None)
             return instruction.changed(open=True)
+
+    def _told(self, instruction: Instruction, inputs: list[Tensor | None]) -> Instruction:
+        inferred = self._answer(instruction, inputs)
         outputs = inferred.outputs
         if len(outputs) < len(instruction.outputs):
             return instruction
-        if any(tensor is not None and tensor.value is not None and tensor.value.dtype == object for tensor in inputs):
+        if any(map(self._is_valued, instruction.inputs, inputs)):
             op, layer = instruction.op, instruction.layer
             outputs = with_values(op, instruction.attrs, inputs, outputs, inferred.types, layer, self._inference)
         if inferred.supposed and not self._will_be_asked(inputs):  # what follows is right whatever the run finds
@@ -130,6 +133,11 @@ class Folding:
                 self._moved.add(number)
             self.program.tensors[number] = self._presumed(tensor)
         return instruction.changed(types=inferred.types, open=not inferred.complete or bool(inferred.doubts))
+
+    def _is_valued(self, number: int | None, tensor: Tensor | None) -> bool:
+        """Whether something is known of the values of a tensor that is no constant, as where sizes are open."""
+        value = None if tensor is None else tensor.value
+        return value is not None and (value.dtype == object or number not in self.program.constants)
 
     def _presumed(self, tensor: Tensor) -> Tensor:
         """The tensor, with sizes that are presumed to be equal as one."""

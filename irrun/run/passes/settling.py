@@ -25,7 +25,7 @@ from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.evaluation import Evaluation, Presumed, Unknown
-from irrun.spec.op import FLOAT, INTEGER, Array, Tensor
+from irrun.spec.op import FLOAT, INTEGER, Array, Tensor, Violation
 from irrun.spec.traits import Lookup
 
 MAX_COMPARED = 16
@@ -118,14 +118,12 @@ def decided(
     numbers = {number for part in parts for number in part.outputs}
     asked = {_question(part, program): part for part in parts if part.enclosed is None}
     sizes = presumed.sizes
-    used = [
-        (tensor, alike)
-        for tensor, alike in _grouped(sorted(numbers.union(program.parameters, program.sizing.parameters)), program)
-        if tensor.shape is not None and sizes.can_tell(tensor.shape)  # others are for the data to tell
-    ]
+    numbers.update(program.parameters, program.sizing.parameters)
+    used = _grouped([n for n in sorted(numbers) if program.tensors[n].shape is not None], program.tensors)
     told = _told(program.sizing, sizes)
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
-    sized, portions = _grouped(alone, program.sizing), _portions(sizing, told, setting)
+    bare = [Tensor(tensor.type, tensor.shape) for tensor in program.sizing.tensors]  # the values are computed
+    sized, portions = _grouped(alone, bare), _portions(sizing, told, setting)
     found = Decided(program, sizing, shapes, told, used, sized, portions, (), {}, presumed)
     filled = _filled(found, given, setting)
     if filled is None:
@@ -169,7 +167,10 @@ def _asked(folding: Folding, part: Instruction) -> bool | None:
     """Whether the rule of a part leaves something to the run; None where it finds something else than before."""
     tensors = folding.program.tensors
     before = [tensors[number] for number in part.outputs]
-    found = folding.asked(part)
+    try:
+        found = folding.asked(part)
+    except Violation:
+        return None
     after = [tensors[number] for number in part.outputs]
     for number, tensor in zip(part.outputs, before, strict=True):  # others know sizes by those that were open
         tensors[number] = tensor
@@ -193,7 +194,9 @@ def _is_decided(part: Instruction, program: Program) -> bool:
 
 def same_known(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are of one type and one shape, as far as that is known, and the same is known."""
-    if a.type != b.type or a.shape is None or b.shape is None or len(a.shape) != len(b.shape):
+    if a.shape is None or b.shape is None:
+        return a.type == b.type and a.shape is b.shape
+    if a.type != b.type or len(a.shape) != len(b.shape):
         return False
     return all(
         one == other if isinstance(one, int) and isinstance(other, int) else type(one) is type(other)
@@ -238,9 +241,11 @@ def _filled(decided: Decided, given: Sequence[Sequence[int]], setting: Setting) 
 
 
 def _fill(tensors: list[Tensor], known: Tensors, sizes: Evaluation) -> None:
-    """Raises Unknown, ZeroDivisionError where a size cannot be told."""
+    """Raises ZeroDivisionError where a size cannot be told; those that the data tell stay open."""
     for tensor, numbers in known:
-        filled = Tensor(tensor.type, sizes.shape(tensor.shape or ()))
+        value = tensor.value
+        content = None if value is None else np.array(sizes.told(value.flat), object).reshape(value.shape)
+        filled = Tensor(tensor.type, sizes.told(tensor.shape or ()), content)
         for number in numbers:
             tensors[number] = filled
 
@@ -321,12 +326,13 @@ def _can_be_told(number: int | None, made: set[int], sizing: Program, sizes: Eva
     return sizes.can_tell(tensor.shape)
 
 
-def _grouped(numbers: Iterable[int], program: Program) -> list[tuple[Tensor, list[int]]]:
+def _grouped(numbers: Iterable[int], tensors: Sequence[Tensor]) -> list[tuple[Tensor, list[int]]]:
     """Tensors of which the same is known, as one and all their numbers."""
     found: dict[Hashable, tuple[Tensor, list[int]]] = {}
     for number in numbers:
-        tensor = program.tensors[number]
-        found.setdefault(known_of(tensor), (tensor, []))[1].append(number)
+        tensor = tensors[number]
+        key = known_of(tensor) if tensor.content is None else number
+        found.setdefault(key, (tensor, []))[1].append(number)
     return list(found.values())
 
 
