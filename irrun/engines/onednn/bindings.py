@@ -174,6 +174,15 @@ def load_execute(dll: ctypes.CDLL) -> Any:
     return execute
 
 
+def load_move(dll: ctypes.CDLL) -> Any:
+    """dnnl_memory_set_data_handle(memory, address), called without giving up the interpreter, which would take longer.
+
+    Raises where its status is bad."""
+    move = ctypes.PyDLL(dll._name).dnnl_memory_set_data_handle
+    move.argtypes, move.restype = (c_void_p, c_void_p), Statuses("dnnl_memory_set_data_handle", DONE).__getitem__
+    return move
+
+
 def load_threads(dll: ctypes.CDLL) -> tuple[Any, Any]:
     """OpenMP's functions that get and set how many threads what the calling thread calls may use.
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
-from collections.abc import Callable, Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property, partial
 from threading import Lock
@@ -24,6 +24,7 @@ from irrun.engines.onednn.bindings import (
     arguments_of,
     load_execute,
     load_functions,
+    load_move,
     load_parallel,
     load_threads,
 )
@@ -193,16 +194,46 @@ class Primitive:
 
     def bind(self, arguments: Iterable[tuple[int, Descriptor, Array]], scratch: Any) -> Callable[[], object]:
         """A call that reads and writes these arrays, with all its arguments made. Raises OneDNNError."""
-        execute = self._execute or self._compiled()
-        library, bound = self.library, list(arguments)
+        execute, arguments = self._execute or self._compiled(), self._all(arguments, scratch)
+        memories = [self.library.memory(layout, array) for _, layout, array in arguments]
+        return partial(execute, c_int(len(arguments)), _numbered(arguments, memories), (self, memories, arguments))
+
+    def bind_places(
+        self,
+        arguments: Iterable[tuple[int, Descriptor, Array]],
+        scratch: Any,
+        moved: Mapping[int, Sequence[Array]],
+    ) -> Callable[[], object]:
+        """A call that does so at one place after the other: with these arrays in turn for the arguments that are
+        `moved`, which lie alike. To bind each place by itself takes longer than to compute it once. Raises
+        OneDNNError."""
+        execute, arguments = self._execute or self._compiled(), self._all(arguments, scratch)
+        library = self.library
+        own = {number: library.movable(layout, moved[number]) for number, layout, _ in arguments if number in moved}
+        memories = [
+            own[number][0] if number in own else library.memory(layout, array) for number, layout, array in arguments
+        ]
+        kept = self, memories, arguments, moved
+        pointers = [memory.pointer for memory, _ in own.values()]
+        turns = zip(*(addresses for _, addresses in own.values()), strict=True)
+        places = [[*zip(pointers, turn, strict=True)] for turn in turns]
+        move, count, told = library.move, c_int(len(arguments)), _numbered(arguments, memories)
+
+        def call() -> None:
+            for place in places:
+                for pointer, address in place:
+                    move(pointer, address)
+                execute(count, told, kept)
+
+        return call
+
+    def _all(
+        self, arguments: Iterable[tuple[int, Descriptor, Array]], scratch: Any
+    ) -> list[tuple[int, Descriptor, Array]]:
+        bound = list(arguments)
         if self.scratch:
             bound.append((SCRATCHPAD, self.layout(SCRATCHPAD), scratch))
-        memories = [library.memory(layout, array) for _, layout, array in bound]
-        numbered: list[int] = []
-        for (number, _, _), memory in zip(bound, memories, strict=True):
-            numbered += number, memory.pointer
-        kept = (self, *memories, *[array for _, _, array in bound])
-        return partial(execute, c_int(len(bound)), arguments_of(numbered), kept)
+        return bound
 
     def _executing(self) -> Callable[[c_int, bytes, object], object]:
         """What computes with so many arguments; these lie in what is kept beside them."""
@@ -240,7 +271,7 @@ class Library:
         self.parallel_call = load_parallel(dll)
         self._placement = Placement(1 if once else threads, self.parallel_call)
         self.size_of, self.equal = dll.dnnl_memory_desc_get_size, dll.dnnl_memory_desc_equal
-        self.query, self.execute = dll.dnnl_memory_desc_query, load_execute(dll)
+        self.query, self.execute, self.move = dll.dnnl_memory_desc_query, load_execute(dll), load_move(dll)
         self.engine = self.made("engine_create", "engine_destroy", _CPU, 0)
         self.stream = self.made("stream_create", "stream_destroy", self.engine, _IN_ORDER)
         self._primitives: weakref.WeakValueDictionary[tuple[Any, ...], Primitive] = weakref.WeakValueDictionary()
@@ -337,25 +368,30 @@ class Library:
 
         What was used before for a layout at an address serves again. Raises OneDNNError where it does reach beyond.
         """
-        if not (array.flags.c_contiguous and layout.nbytes <= array.nbytes):
-            steps = layout.strides
-            reach = layout.nbytes if steps is None else extent_of(layout.shape, steps, layout.itemsize)[1]
-            if reach > extent_of(array.shape, array.strides, array.itemsize)[1]:
-                raise OneDNNError(
-                    f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
-                    f"{layout.shape} with {steps}"
-                )
+        _check_reach(layout, array)
         address = data_address(array)
         key = id(layout), address  # which is nobody else's as long as what is found keeps the layout
         found = self._memories.get(key)
         if found is None:
-            pointer = c_void_p()
-            self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, address)
-            if not pointer:
-                raise OneDNNError("dnnl_memory_create has made nothing")
             _make_room(self._memories, MAX_MEMORIES)
-            found = self._memories[key] = _Memory(_Handle(pointer, self.dll.dnnl_memory_destroy), layout)
+            found = self._memories[key] = self._noted(layout, address)
         return found
+
+    def movable(self, layout: Descriptor, arrays: Sequence[Array]) -> tuple[_Memory, list[int]]:
+        """Memory that nobody else uses, and the addresses of arrays that it is to be of in turn. Raises as `memory`."""
+        first = arrays[0]
+        for array in arrays:
+            if array is first or array.shape != first.shape or array.strides != first.strides:
+                _check_reach(layout, array)
+        addresses = [*map(data_address, arrays)]
+        return self._noted(layout, addresses[0]), addresses
+
+    def _noted(self, layout: Descriptor, address: int) -> _Memory:
+        pointer = c_void_p()
+        self.dll.dnnl_memory_create(byref(pointer), layout, self.engine, address)
+        if not pointer:
+            raise OneDNNError("dnnl_memory_create has made nothing")
+        return _Memory(_Handle(pointer, self.dll.dnnl_memory_destroy), layout)
 
     def primitive(
         self,
@@ -421,6 +457,26 @@ class Library:
 def is_exposed(kind: str, implementation: str) -> bool:
     """Whether a primitive may compute on a stack in the heap: products that are not `brgemm` do."""
     return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
+
+
+def _numbered(arguments: Sequence[tuple[int, Descriptor, Array]], memories: Sequence[_Memory]) -> bytes:
+    numbers: list[int] = []
+    for (number, _, _), memory in zip(arguments, memories, strict=True):
+        numbers += number, memory.pointer
+    return arguments_of(numbers)
+
+
+def _check_reach(layout: Descriptor, array: Array) -> None:
+    """Raises OneDNNError where a layout reaches beyond an array from its first element on."""
+    if array.flags.c_contiguous and layout.nbytes <= array.nbytes:
+        return
+    steps = layout.strides
+    reach = layout.nbytes if steps is None else extent_of(layout.shape, steps, layout.itemsize)[1]
+    if reach > extent_of(array.shape, array.strides, array.itemsize)[1]:
+        raise OneDNNError(
+            f"an array of shape {array.shape} and strides {array.strides} is to be read or written as "
+            f"{layout.shape} with {steps}"
+        )
 
 
 def _make_room(kept: dict[Any, Any], most: int = MAX_LAYOUTS) -> None:

@@ -14,7 +14,7 @@ from typing import Any
 
 from irrun.engines.axes import lies_so
 from irrun.engines.onednn.library import Library, Primitive
-from irrun.engines.onednn.tensors import channels_last, given_as
+from irrun.engines.onednn.tensors import bound_places, channels_last, given_as
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
 from irrun.records import NamedTuple
@@ -93,13 +93,13 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
             wants |= {} if lies_so(own, lying) else {number: lying}
 
     def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
-        calls: list[Call] = []
+        places: dict[tuple[int, ...], list[tuple[Arrays, Any]]] = {}
         for row, cut in product(range(result.shape[0]), cuts):
             place = slice(row, row + 1), slice(None), cut.result
             given = [array[place] if number in long else array for number, array in enumerate(inputs)]
             given[0] = inputs[0][row : row + 1, :, cut.data]
-            calls.append(found[cut.kind].bind(given, [outputs[0][place]], scratch))
-        return chain(calls)
+            places.setdefault(cut.kind, []).append((given, outputs[0][place]))
+        return chain([bound_places(found[kind], own, scratch) for kind, own in places.items()])
 
     first = found[cuts[0].kind]
     scratch = max(own.scratch for own in found.values())

@@ -147,11 +147,38 @@ def _bound(
     written: Sequence[Array],
     scratch: Any,
 ) -> Call:
+    arguments = _arguments(inputs, layouts, work, constants, read, written)
+    return primitive.bind([*arguments, *scales], scratch)
+
+
+def bound_places(found: Compiled, places: Sequence[tuple[Arrays, Array]], scratch: Any) -> Call:
+    """What `compiled` gives, bound to several sets of inputs with their outputs, which lie alike, one after another."""
+    (read, written), *others = places
+    if not others:
+        return found.bind(read, [written], scratch)
+    assert isinstance(found.bind, partial)
+    primitive: Primitive = found.bind.args[0]
+    inputs, layouts, scales, work, constants = found.bind.args[1:]
+    moved = {DST: [own for _, own in places]}
+    for number, position in inputs.items():
+        if read[position] is not others[0][0][position]:
+            moved[number] = [given[position] for given, _ in places]
+    arguments = _arguments(inputs, layouts, work, constants, read, [written])
+    return primitive.bind_places([*arguments, *scales], scratch, moved)
+
+
+def _arguments(
+    inputs: Mapping[int, int],
+    layouts: Mapping[int, Descriptor],
+    work: Work,
+    constants: Mapping[int, Callable[[], Array]],
+    read: Arrays,
+    written: Sequence[Array],
+) -> list[tuple[int, Descriptor, Array]]:
     arguments = [(DST, layouts[DST], written[0])]
     for number, position in inputs.items():
         own, array = work.inputs[position], read[position]
         if own is not None and own.type == "bf16" and own.value is not None and layouts[number].type == "f32":
             array = array.astype(np.float32)
         arguments.append((number, layouts[number], array))
-    arguments += [(number, layouts[number], constant()) for number, constant in constants.items()]
-    return primitive.bind([*arguments, *scales], scratch)
+    return arguments + [(number, layouts[number], constant()) for number, constant in constants.items()]
