@@ -34,7 +34,7 @@ class WorkCache:
     def __init__(self) -> None:
         self._made: OrderedDict[Hashable, tuple[Any]] = OrderedDict()
 
-    def recall(self, what: str, work: Work, make: Callable[[Work], _Made]) -> _Made:
+    def recall(self, what: Hashable, work: Work, make: Callable[[Work], _Made]) -> _Made:
         """What `make` gives for a work like this one, by the name `what`; it must not look at the values of weights."""
         key = what, signature(work)
         found: tuple[_Made] | None = self._made.get(key)
@@ -47,6 +47,11 @@ class WorkCache:
         while len(self._made) > MAX_KEPT:
             self._made.popitem(last=False)
         return made
+
+    def recall_own(self, name: str, work: Work, make: Callable[[Work], _Made]) -> _Made:
+        """The same of a work with the same weights, which what is made keeps."""
+        weights = (operand.value for operand in work.inputs if operand is not None)
+        return self.recall((name, *map(id, weights)), work, make)
 
     def compiled(self, name: str, work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled | None:
         """The work as `compile` prepares it, that of one like it if no weights come in; it is bound as it is told."""

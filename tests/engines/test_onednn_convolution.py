@@ -552,6 +552,18 @@ def test_long_rows_of_other_lengths_have_the_same_primitives(lengths: tuple[int,
     assert counts[0] == counts[1] == counts[2]
 
 
+def test_long_rows_of_other_lengths_share_what_was_made_of_their_weights() -> None:
+    """Not of others that look alike."""
+    assert ENGINE is not None
+    attrs, filters = window(1, pads_begin=(3,), pads_end=(3,)), [normal(24, 8, 7) for _ in range(2)]
+    cache = ENGINE._library.pieces
+    cache._made.clear()  # so that there is room
+    for own, length, more in ((0, 5000, 3), (1, 5000, 3), (0, 7048, 0), (1, 7048, 0)):
+        before = len(cache._made)
+        check("Convolution-1", attrs, [normal(1, 8, length), filters[own]], [1], tolerance=1e-5)
+        assert len(cache._made) == before + more
+
+
 @pytest.mark.parametrize(("fixed", "once", "whole"), [(True, False, True), (True, True, False), (False, False, False)])
 def test_a_long_row_is_whole_where_its_length_lasts(fixed: bool, once: bool, whole: bool) -> None:
     engine = load(1, fixed=fixed, once=once)

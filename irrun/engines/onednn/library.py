@@ -279,7 +279,7 @@ class Library:
         self._told: dict[Descriptor, Descriptor] = {}  # those of primitives, equal ones as one
         self._memories: dict[tuple[int, int], _Memory] = {}
         self.lock = fork_safe(Lock())
-        self.works = WorkCache()
+        self.works, self.pieces = WorkCache(), WorkCache()
         self.pool = Threads(threads)
         self.packed: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()

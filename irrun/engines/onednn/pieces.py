@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -80,7 +81,9 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
     for cut in cuts:
         if cut.kind in found:
             continue
-        prepared = prepare(library, _piece(work, cut, long)) if cut.data.stop > cut.data.start else None
+        prepared = None
+        if cut.data.stop > cut.data.start:
+            prepared = library.pieces.recall_own(work.name, _piece(work, cut, long), partial(prepare, library))
         if prepared is None or prepared[0].wants or not prepared[1].implementation.startswith("br"):
             return None
         found[cut.kind] = prepared[0]
