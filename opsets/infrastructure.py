@@ -43,7 +43,7 @@ from irrun.spec import (
     shape_text,
 )
 
-from ._bodies import bounded, count_slices, fewest, iterate, loop_outputs, settle, slice_count
+from ._bodies import UNKNOWN, bounded, count_slices, fewest, iterate, loop_outputs, settle, slice_count
 
 
 @op(
@@ -317,7 +317,7 @@ def _(node: Node) -> list[Tensor]:
     body = _body(node)
     tensors = [node.inputs["trip_count"], node.inputs["execution_condition"], *node.inputs["inputs"]]
     condition = _condition(body)
-    if condition is None:
+    if condition is None and body.complete:
         inner = next(((port, "") for port in body.outputs if port.external < 0), None)
         message = "the port map has no <output> with the purpose `execution_condition`"
         node.fail("C9", message, about=["execution_condition"], place=inner)
@@ -326,7 +326,7 @@ def _(node: Node) -> list[Tensor]:
     slices = slice_count(node, body, tensors)
     most = _most(node, slices)
     parameters, results = settle(node, body, tensors, most)
-    goes_on = results[condition]
+    goes_on = UNKNOWN if condition is None else results[condition]
     if goes_on.type not in ("boolean", "dynamic") or not _single(goes_on.shape):
         found = f"{goes_on.type}{shape_text(goes_on.shape)}"
         at = next(port for port in body.outputs if port.purpose == "execution_condition"), ""

@@ -627,17 +627,109 @@ PLANTED = {
 @pytest.mark.parametrize(("first", "second"), [*combinations(PLANTED, 2)])
 def test_two_things_that_are_wrong_with_ids_and_edges(first, second, tmp_path):
     """What one of them leaves without an edge, or without a layer, neither hides the other one nor is told besides."""
-    text = row(10)
-    for old, new, *_ in (PLANTED[first], PLANTED[second]):
-        assert text.count(old) == 1
-        text = text.replace(old, new)
-    wanted = set()
-    for *_, code, mark in (PLANTED[first], PLANTED[second]):
-        (line,) = (number for number, line in enumerate(text.splitlines(), 1) if mark in line)
-        wanted.add((code, line))
-    path = written(tmp_path, text)
-    found = [(each.code, each.line) for each in irrun.validate(path).diagnostics if each.severity == "error"]
+    assert_both_are_told(row(10), b"", PLANTED[first], PLANTED[second])
+
+
+def assert_both_are_told(text, weights, *planted):
+    """Each of two defects is an error at its line, and there is no other one."""
+    for old, new, *_ in planted:
+        text = changed(text, (old, new))
+    lines = text.splitlines()
+    wanted = {(code, number) for *_, code, mark in planted for number, line in enumerate(lines, 1) if mark in line}
+    assert len(wanted) == len(planted)
+    found = [(each.code, each.line) for each in irrun.validate(text.encode(), weights).errors]
     assert sorted(found) == sorted(wanted)
+
+
+PLANTED_IN_A_LOOP = {
+    "an id that is no number": ('id="6" name="moved"', 'id="x" name="moved"', "E202", 'name="moved"'),
+    "no id of a Parameter": ('id="3" name="scale"', 'name="scale"', "E201", 'name="scale"'),
+    "an id that another layer has": ('id="10" name="last"', 'id="2" name="last"', "E203", 'name="last"'),
+    "an input that is not there": ('external_port_id="4"', 'external_port_id="12"', "E213", 'external_port_id="12"'),
+    "an output of no layer": (
+        'external_port_id="5" internal_layer_id="10"',
+        'external_port_id="5" internal_layer_id="99"',
+        "E213",
+        'internal_layer_id="99"',
+    ),
+    "a back edge from no layer": (
+        'from-layer="10" to-layer="1"',
+        'from-layer="98" to-layer="1"',
+        "E215",
+        'from-layer="98"',
+    ),
+    "a slice along a word": (
+        'internal_layer_id="2" axis="0"',
+        'internal_layer_id="2" axis="row"',
+        "E202",
+        'axis="row"',
+    ),
+    "a stride that is none": (
+        'internal_layer_id="10" axis="0" start="0" end="-1" stride="1"',
+        'internal_layer_id="10" axis="0" start="0" end="-1" stride="0"',
+        "E401",
+        'stride="0"',
+    ),
+    "a purpose that is misspelt": ("execution_condition", "condition", "E213", 'purpose="condition"'),
+    "an edge to no port": ('to-layer="7" to-port="1"', 'to-layer="7" to-port="8"', "E206", 'to-port="8"'),
+    "an edge from no number": ('from-layer="3"', 'from-layer="?"', "E202", 'from-layer="?"'),
+}
+
+
+@pytest.mark.parametrize(("first", "second"), [*combinations(PLANTED_IN_A_LOOP, 2)])
+def test_two_things_that_are_wrong_with_a_body(first, second):
+    """Entries of port maps and back edges are read as far as they can be, in whatever the body is wrong."""
+    assert_both_are_told(loop().text, loop().weights, PLANTED_IN_A_LOOP[first], PLANTED_IN_A_LOOP[second])
+
+
+def test_a_parameter_that_no_entry_names_is_told_beside_an_entry_that_names_none():
+    slices = '<input external_port_id="3" internal_layer_id="2" axis="0" start="0" end="-1" stride="1" part_size="1"/>'
+    text = changed(loop().text, (slices, ""), ('external_port_id="4" internal_layer_id="3"', 'external_port_id="4"'))
+    assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E201", "E218"]
+
+
+def test_each_body_is_told_of_an_entry_for_a_layer_that_it_has_not():
+    text = changed(
+        branch().text, ('external_port_id="2" internal_layer_id="3"', 'external_port_id="2" internal_layer_id="9"')
+    )
+    text = changed(text, ('external_port_id="2" internal_layer_id="2"', 'external_port_id="2" internal_layer_id="9"'))
+    assert [found.code for found in irrun.validate(text.encode(), branch().weights).errors] == ["E213", "E213"]
+
+
+def concatenated(folder, *changes):
+    """What is wrong with a sum of three, by lines, where edges into it are written otherwise."""
+    net = Model()
+    parts = [net.parameter(name, "f32", (2,)) for name in "xyz"]
+    net.result(net.layer("Concat", parts, [("f32", (6,))], axis="0")[0])
+    text = changed(net.save(folder).read_text(), *changes)
+    (folder / "model.xml").write_text(text)
+    return [
+        (each.code, text.split("\n")[each.line - 1], len(each.notes))
+        for each in irrun.validate(folder / "model.xml").errors
+    ]
+
+
+def test_each_wrong_port_of_a_layer_is_told_unless_no_edge_arrives(tmp_path):
+    edges = [f'<edge from-layer="{n}" from-port="0" to-layer="3" to-port="{n}"/>' for n in range(3)]
+    wrong = [edge.replace('to-port="', 'to-port="7') for edge in edges]
+    pairs = list(zip(edges, wrong, strict=True))
+    assert concatenated(tmp_path, *pairs[1:]) == [("E206", wrong[1], 1), ("E206", wrong[2], 1)]
+    assert concatenated(tmp_path, *pairs) == [("E206", wrong[0], 3)]
+    bad = '<port id="1" precision="FP32"><dim>2</dim></port>'
+    assert concatenated(tmp_path, (bad, bad.replace("1", "x", 1)), pairs[2]) == [
+        ("E202", bad.replace("1", "x", 1), 0), ("E206", wrong[2], 1)
+    ]  # fmt: skip
+
+
+def test_two_results_of_one_name_may_read_one_tensor_where_an_edge_is_wrong(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (2,))
+    for tensor in (x, net.layer("Abs", [x], [("f32", (2,))])[0]):
+        net.result(tensor)
+    text = net.save(tmp_path).read_text().replace('type="Result"', 'type="Result" output_names="y"')
+    assert [found.code for found in irrun.validate(text.encode()).diagnostics] == ["W906"]
+    text = changed(text, ('from-layer="1" from-port="1"', 'from-layer="9" from-port="1"'))
+    assert [found.code for found in irrun.validate(text.encode()).diagnostics] == ["E205"]
 
 
 def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path):

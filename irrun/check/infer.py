@@ -256,6 +256,8 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             inference.report(found)
     if bodies and layer.graph.owner is None:
         _told_outside(inference.diagnostics[said:], op, layer, attrs, inference)
+    if any(body.broken for body in layer.bodies.values()):  # nothing can be said of what it gives
+        return None
     _count_outputs(layer, op, inferred, inference, problems)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
     if not inferred.widened:
@@ -592,6 +594,7 @@ def body_of(body: LayerBody, inference: Inference) -> Body:
         results=len(results),
         infer=partial(infer_body, body.graph, inference),
         declared=tuple(_declared(parameter, inference) for parameter in parameters),
+        complete=not body.lost,
     )
 
 

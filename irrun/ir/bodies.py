@@ -3,15 +3,18 @@ read like any other."""
 
 from __future__ import annotations
 
-from itertools import islice, takewhile
+from collections.abc import Collection
+from itertools import islice
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings, whole_number
-from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap
+from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap, Value
+from irrun.ir.identities import Identities
 from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
+from irrun.records import dataclass
 from irrun.spec.registry import registry
-from irrun.spelling import close_matches
+from irrun.spelling import close_matches, misspelt
 
 MAP_OF = {"body": "port_map", "then_body": "then_port_map", "else_body": "else_port_map"}
 NEEDED_BODIES = {"tensoriterator": ("body",), "loop": ("body",), "if": ("then_body", "else_body")}
@@ -27,8 +30,9 @@ OF_COUNTS = 2
 """Inputs of a Loop that say how often it runs, the first ones."""
 
 OF_SLICES = ("start", "end", "stride", "part_size")
+ENTRY_ENDS = ("external_port_id", "internal_layer_id")
+BACK_ENDS = ("from-layer", "to-layer")
 _FROM_THE_FIRST = "count the axes from the first one, which is 0"
-_MAX_DIGITS = 20
 _MAX_SEARCHED = 1000
 """Layers of a body in which a help looks for ids; a file may need it a million times."""
 
@@ -68,8 +72,7 @@ def holds_part(element: Element, tag: str) -> bool:
 
 def _is_entry(element: Element, tag: str) -> bool:
     """Whether an element has the attributes of one of a port map or of back edges."""
-    needed = {"from-layer", "to-layer"} if tag == "back_edges" else {"external_port_id", "internal_layer_id"}
-    return element.attributes.keys() >= needed
+    return element.attributes.keys() >= {*(BACK_ENDS if tag == "back_edges" else ENTRY_ENDS)}
 
 
 def take_ends(graph: Graph, findings: Findings) -> None:
@@ -122,52 +125,103 @@ def _fits(port_map: Element | None, graph: Graph) -> bool:
     return all(entry.attributes.get("internal_layer_id", "").strip() in ids.get(entry.tag, ()) for entry in entries)
 
 
-def read_maps(layer: Layer, tag: str, body: LayerBody, findings: Findings) -> None:
-    """Fill the port maps and back edges of `body`, which the element `tag` of `layer` holds."""
-    if body.graph.unsure:  # ids that lead nowhere may do so for that reason
-        return
-    inner = {inside.id: inside for inside in reversed(body.graph.layers)}
+def read_maps(layer: Layer, tag: str, body: LayerBody, told: set[Value], findings: Findings) -> None:
+    """Fill the port maps and back edges of `body`, which the element `tag` of `layer` holds.
+
+    Of outputs of the layer to which nothing gives a value it is `told` once, whichever of its bodies do not.
+    """
+    inner = _Inner(body, findings)
     port_map = layer.element.find(MAP_OF[tag])
-    complete, lost = port_map is not None, False
-    for listed in (port_map, layer.element.find("back_edges") if tag == "body" else None):
+    back_edges = layer.element.find("back_edges") if tag == "body" else None
+    for listed in (port_map, back_edges):
         if listed is not None and listed.attributes:
             report_attributes(listed, (), findings, layer.graph, layer)
-    for child in port_map.children if port_map else ():
-        if child.tag in PURPOSES:
-            entry = _entry(child, layer, inner, findings)
-            lost |= entry is None and child.tag == "output"
-            if entry:
-                (body.inputs if child.tag == "input" else body.outputs).append(entry)
-        else:
-            _report_foreign(child, MAP_OF[tag], "<input>s and <output>s", layer, inner, findings)
-        complete = complete and child.tag in PURPOSES and entry is not None
-    if lost:
+    entries = [
+        _entry(child, layer, inner, findings)
+        for child in (port_map.children if port_map else ())
+        if child.tag in PURPOSES
+        or _report_foreign(child, MAP_OF[tag], "<input>s and <output>s", layer, inner, findings)
+    ]
+    inputs = [entry for entry in entries if entry.element.tag == "input"]
+    outputs = [entry for entry in entries if entry.element.tag == "output"]
+    body.inputs = [entry.port_map for entry in inputs if entry.port_map is not None]
+    body.outputs = [entry.port_map for entry in outputs if entry.port_map is not None]
+    if any(entry.internal is None for entry in outputs):
         _withdraw_lost(body.graph, findings)
-        layer.broken = True
-    fed = {entry.internal for entry in body.inputs}
+    twice = _check_inputs(layer, inputs, inner, findings)
+    body.inputs = [each for each in body.inputs if each.external < len(layer.inputs) and each.internal not in twice]
     before = len(findings.diagnostics)
-    _check_inputs(layer, body, findings)
-    whole = not findings.errors_since(before)  # else a Parameter may be without a value for that reason
-    _number_outputs(layer, body, complete, findings)
-    edges = layer.element.find("back_edges") if tag == "body" else None
-    fed_back: set[Layer] = set()
+    if port_map is not None:
+        _number_outputs(layer, body, outputs, inner, told, findings)
+    body.lost = findings.errors_since(before)
+    fed_back: dict[Layer, Element] = {}
     sliced = {entry.internal: entry for entry in body.inputs if entry.axis is not None}
-    for edge in edges.children if edges else ():
-        if edge.tag != "edge":
-            _report_foreign(edge, "back_edges", "<edge>s", layer, inner, findings)
+    for edge in back_edges.children if back_edges else ():
+        if edge.tag != "edge" and not _report_foreign(edge, "back_edges", "<edge>s", layer, inner, findings):
             continue
-        back = _back_edge(edge, layer, fed_back, inner, findings)
-        if back:
-            body.back_edges.append(back)
-            fed_back.add(back.parameter)
-            if complete and whole and back.parameter not in fed:
-                _report_no_start(back, layer, findings)
-            elif whole and back.parameter in sliced:
-                _warn_of_sliced(back, sliced[back.parameter], layer, findings)
-    if complete and whole:
-        _report_unfed(body, fed, findings)
-    if complete:
-        _check_purposes(layer, body, findings)
+        result, parameter = _back_edge(edge, layer, inner, findings)
+        if parameter is None:
+            continue
+        if parameter in fed_back:
+            message = f"layer {parameter} of the body has a second back edge"
+            help = "only one value can follow in the next iteration"
+            findings.add("E215", message, edge, "to-layer", layer=layer, help=help)
+            continue
+        fed_back[parameter] = edge
+        if result is not None:
+            body.back_edges.append(BackEdge(result, parameter, edge))
+        if parameter in sliced:
+            _warn_of_sliced(edge, sliced[parameter], layer, findings)
+    if port_map is not None:
+        fed = {entry.internal for entry in inputs}
+        hungry = [each for each in body.graph.parameters if each not in fed and (each in fed_back or _is_read(each))]
+        _report_hungry(_without_lost(hungry, inputs, layer, body.graph), fed_back, layer, findings)
+        _check_purposes(layer, entries, fed_back, findings)
+    body.lost |= any(entry.port_map is None for entry in outputs)
+    sound = {entry.port_map for entry in outputs}
+    body.outputs = [entry for entry in body.outputs if entry in sound]
+
+
+@dataclass(eq=False, repr=False, slots=True)
+class _Entry:
+    """An entry of a port map as far as it can be read: `external` and `internal` are None where they cannot, the latter
+    too where the layer is none of the right type. One that is `lost` may be meant for any such layer. There is a
+    `port_map` where all of it can be read."""
+
+    element: Element
+    external: int | None
+    internal: Layer | None
+    lost: bool
+    port_map: PortMap | None = None
+
+    @property
+    def purpose(self) -> str:
+        return self.element.attributes.get("purpose", "")
+
+
+class _Inner:
+    """The layers of a body as its owner names them; `nowhere` are ids that it has not, which is reported."""
+
+    def __init__(self, body: LayerBody, findings: Findings) -> None:
+        self.body, graph = body, body.graph
+        known = findings.identities.get(graph)
+        self.identities = known or Identities({layer.id: layer for layer in reversed(graph.layers)})
+        self.nowhere: set[int] = set()
+        self._named: set[int | None] | None = None
+
+    def is_missed(self, id: int) -> bool:
+        """Whether edges of the body name a layer that is not there, or the body has none at all."""
+        if self._named is None:
+            found = self.body.graph.element.find("edges")
+            edges = found.children if found is not None else ()
+            ends = ("from-layer", "to-layer")
+            self._named = {whole_number(edge.attributes.get(end, "")) for edge in edges for end in ends}
+        return id in self._named or (self.body.graph.unsure and not self.body.graph.layers)
+
+    def ids(self, type: str) -> list[int]:
+        """The ids of its layers of a type."""
+        layers = islice(self.identities.layers.items(), _MAX_SEARCHED)
+        return sorted(id for id, layer in layers if layer.type == type)
 
 
 def _withdraw_lost(graph: Graph, findings: Findings) -> None:
@@ -182,143 +236,201 @@ def _withdraw_lost(graph: Graph, findings: Findings) -> None:
                 return
 
 
-def _entry(element: Element, layer: Layer, inner: dict[int, Layer], findings: Findings) -> PortMap | None:
-    if findings.lacks(element, ("external_port_id", "internal_layer_id"), layer.graph, layer):
-        return None
-    if not element.attributes.keys() <= ENTRY_ATTRIBUTES:
-        report_attributes(element, ENTRY_ATTRIBUTES, findings, layer.graph, layer)
-    for child in element.children:
-        report_element(child, f"<{element.tag}>", "it has attributes only", findings, layer.graph, layer)
+def _entry(element: Element, layer: Layer, inner: _Inner, findings: Findings) -> _Entry:
+    """An entry of a port map as far as it can be read; what is wrong with it by itself is reported."""
+    _report_unread(element, ENTRY_ENDS, ENTRY_ATTRIBUTES, layer, findings)
     before = len(findings.diagnostics)
-    external = findings.integer(element, "external_port_id", UNCONNECTED, layer)
-    if external < UNCONNECTED:
+    external = _number(element, "external_port_id", UNCONNECTED, layer, findings)
+    if external is not None and external < UNCONNECTED:
         message = f"`external_port_id` is {external}, but must be a port number, or -1 for none"
         help = "an <input> has the number of an input of the layer, from 0 on, an <output> the id of an output port"
         findings.add("E213", message, element, "external_port_id", layer=layer, help=help)
-    internal = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
+        external = None
+    internal, lost = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
+    entry = _Entry(element, external if "external_port_id" in element.attributes else None, internal, lost)
     axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
     if axis is not None and axis < 0 and element.tag == "input":
         help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
         findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
     start, end = findings.integer(element, "start", 0, layer), findings.integer(element, "end", -1, layer)
     stride, size = findings.integer(element, "stride", 1, layer), findings.integer(element, "part_size", 1, layer)
-    purpose = element.attributes.get("purpose", "")
-    if internal is None or len(findings.diagnostics) > before:
-        return None
+    sound = len(findings.diagnostics) == before
     branch = layer.type.lower() in BRANCHES
     if (axis is None or branch) and any(name in element.attributes for name in ("axis", *OF_SLICES)):
         _warn_of_no_axis(element, branch, layer, findings)
         axis = None
-    if axis is not None and axis < 0:
+    if axis is not None and axis < 0 and element.tag == "output":
         what = "counted from the end, which OpenVINO's plugin does only where it unrolls the loop"
         findings.add("W944", f"`axis` is {axis}, {what}", element, "axis", layer=layer, help=_FROM_THE_FIRST)
-    return PortMap(external, internal, axis, start, end, stride, size, purpose, element)
+    if sound and entry.external is not None and internal is not None:
+        entry.port_map = PortMap(entry.external, internal, axis, start, end, stride, size, entry.purpose, element)
+    return entry
+
+
+def _report_unread(
+    element: Element, ends: tuple[str, str], known: Collection[str], layer: Layer, findings: Findings
+) -> None:
+    """Report ends that an entry of a port map, or a back edge, lacks, and what nothing reads of it."""
+    given = element.attributes
+    if findings.lacks(element, ends, layer.graph, layer):
+        meant = misspelt([name for name in ends if name not in given], given, ends)
+        known = known if meant is None else {*known, meant[1]}
+    if not given.keys() <= set(known):
+        report_attributes(element, known, findings, layer.graph, layer)
+    for child in element.children:
+        report_element(child, f"<{element.tag}>", "it has attributes only", findings, layer.graph, layer)
+
+
+def _number(element: Element, name: str, default: int, layer: Layer, findings: Findings) -> int | None:
+    """An attribute that may be negative; None, and an error, where it is no number."""
+    before = len(findings.diagnostics)
+    number = findings.integer(element, name, default, layer)
+    return number if len(findings.diagnostics) == before else None
 
 
 def _inside(
-    element: Element, name: str, type: str, code: str, layer: Layer, inner: dict[int, Layer], findings: Findings
-) -> Layer | None:
-    """The layer of the body that the attribute `name` names by its id, if it is of `type`."""
-    id = findings.whole(element, name, layer.graph, layer)
+    element: Element, name: str, type: str, code: str, layer: Layer, inner: _Inner, findings: Findings
+) -> tuple[Layer | None, bool]:
+    """The layer of the body that the attribute `name` names by its id, if it is of `type`; and where it is not, whether
+    any one may be meant."""
+    id = findings.whole(element, name, layer.graph, layer) if name in element.attributes else None
     if id is None:
-        return None
-    found = inner.get(id)
-    if found is None and id in _named_by_edges(inner):  # which is reported
-        layer.broken = True
-    elif found is None and (layer, id) not in findings.nowhere:
-        findings.nowhere.add((layer, id))
-        ids = sorted(inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type)
+        return None, True
+    found = inner.identities.find(id, type)
+    if found is None:
+        inner.body.broken = True
+        if inner.is_missed(id):  # which is reported
+            return None, False
+        if id in inner.nowhere:
+            return None, True
+        inner.nowhere.add(id)
+        ids = inner.ids(type)
         help = f"the body has no {type}, which `{name}` is to name"
         help = f"the {type}s of the body have the ids {', '.join(map(str, ids[:8]))}" if ids else help
         findings.add(code, f"there is no layer {id} in the body", element, name, layer=layer, help=help)
-    elif found and found.type != type:
-        layer.broken = True
-        if registry().versions(found.type):  # a missing or unknown one is reported
-            notes = (Note("this layer", found.span),)
-            message = f"layer {found} of the body is not a {type}"
-            ids = [inside.id for inside in islice(inner.values(), _MAX_SEARCHED) if inside.type == type]
-            help = f"`{name}` names a {type} of the body: {', '.join(map(str, sorted(ids)[:8]))}"
-            findings.add(code, message, element, name, layer=layer, notes=notes, help=help if ids else None)
-        return None
-    return found
+        return None, True
+    if found.type != type:
+        inner.body.broken = True
+        if not registry().versions(found.type):  # a missing or unknown one is reported, and may be right
+            return None, False
+        ids = inner.ids(type)
+        message = f"layer {found} of the body is not a {type}"
+        help = f"`{name}` names a {type} of the body: {', '.join(map(str, ids[:8]))}"
+        notes = (Note("this layer", found.span),)
+        findings.add(code, message, element, name, layer=layer, notes=notes, help=help if ids else None)
+        return None, True
+    return found, False
 
 
-def _named_by_edges(inner: dict[int, Layer]) -> set[int | None]:
-    """The ids of layers that the edges of a body name."""
-    graph = next((layer.graph for layer in inner.values()), None)
-    edges = graph.element.find("edges") if graph is not None else None
-    found = edges.children if edges is not None else ()
-    return {whole_number(edge.attributes.get(end, "")) for edge in found for end in ("from-layer", "to-layer")}
-
-
-def _check_inputs(layer: Layer, body: LayerBody, findings: Findings) -> None:
-    externals: dict[int, PortMap] = {}
-    internals: dict[Layer, PortMap] = {}
-    for entry in body.inputs:
-        if entry.external >= len(layer.inputs) and layer in findings.lacking:
-            continue
-        if entry.external >= len(layer.inputs):
-            message = f"there is no input {entry.external}: the layer has {len(layer.inputs)}"
+def _check_inputs(layer: Layer, entries: list[_Entry], inner: _Inner, findings: Findings) -> set[Layer]:
+    """Report inputs that are not there, or are mapped twice; the Parameters of which nobody knows for that reason what
+    they get."""
+    externals: dict[int, _Entry] = {}
+    internals: dict[Layer, _Entry] = {}
+    twice: set[Layer] = set()
+    for entry in entries:
+        external, told = entry.external, False
+        if external is not None and external >= len(layer.inputs) + findings.lacking[layer, False]:
+            message = f"there is no input {external}: the layer has {len(layer.inputs)}"
             help = "`external_port_id` counts the inputs of the layer from 0, whatever ids its ports have"
             findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+        elif external not in (None, UNCONNECTED) and (first := externals.setdefault(external, entry)) is not entry:
+            _report_twice(entry, first, f"input {external}", "external_port_id", layer, findings)
+            told = True
+            twice |= {each.internal for each in (first, entry) if each.internal is not None}
+        if entry.internal is None or (first := internals.setdefault(entry.internal, entry)) is entry:
             continue
-        first = externals.setdefault(entry.external, entry)
-        if first is not entry and entry.external != UNCONNECTED:
-            _report_twice(entry, first, f"input {entry.external}", "external_port_id", layer, findings)
-            continue
-        first = internals.setdefault(entry.internal, entry)
-        if first is not entry:
+        twice.add(entry.internal)
+        entry.lost = entry.element.attributes != first.element.attributes
+        if not told and entry.internal not in inner.identities.doubtful:
             _report_twice(entry, first, f"layer {entry.internal} of the body", "internal_layer_id", layer, findings)
-    body.inputs = [entry for entry in body.inputs if entry.external < len(layer.inputs)]
+    return twice
 
 
-def _report_twice(entry: PortMap, first: PortMap, what: str, attribute: str, layer: Layer, findings: Findings) -> None:
+def _report_twice(entry: _Entry, first: _Entry, what: str, attribute: str, layer: Layer, findings: Findings) -> None:
     notes = (Note("the first one", first.element.span),)
     help = "each input, output and Parameter stands in one entry; OpenVINO drops the second one of an external id"
     findings.add("E214", f"{what} is mapped twice", entry.element, attribute, layer=layer, notes=notes, help=help)
 
 
-def _number_outputs(layer: Layer, body: LayerBody, complete: bool, findings: Findings) -> None:
+def _number_outputs(
+    layer: Layer, body: LayerBody, entries: list[_Entry], inner: _Inner, told: set[Value], findings: Findings
+) -> None:
     """Turn the external ids into output numbers, which are their ranks."""
-    first: dict[int, PortMap] = {}
-    given: dict[Layer, PortMap] = {}
+    first: dict[int, _Entry] = {}
+    given: dict[Layer, _Entry] = {}
+    unknown: list[_Entry] = []  # which may be any output
     branch = layer.type.lower() in BRANCHES
-    before = len(findings.diagnostics)
-    for entry in body.outputs:
-        other = first.setdefault(entry.external, entry)
+    for entry in entries:
+        other = entry if entry.external is None else first.setdefault(entry.external, entry)
+        if entry.external is None:
+            unknown.append(entry)
         if other is not entry and entry.external != UNCONNECTED:
             _report_twice(entry, other, f"output {entry.external}", "external_port_id", layer, findings)
-        elif branch and (other := given.setdefault(entry.internal, entry)) is not entry:  # of a loop it may be several
+            unknown += [entry] if entry.element.attributes != other.element.attributes else []
+        elif (
+            branch
+            and entry.internal is not None
+            and (other := given.setdefault(entry.internal, entry)) is not entry  # of a loop it may be several
+            and entry.internal not in inner.identities.doubtful
+        ):
             what = f"layer {entry.internal} of the body"
             _report_twice(entry, other, what, "internal_layer_id", layer, findings)
-    rank = {external: number for number, external in enumerate(sorted(first.keys() - {UNCONNECTED}))}
+    first.pop(UNCONNECTED, None)
+    rank = {external: number for number, external in enumerate(sorted(first))}
     ids = {value.port.id for value in layer.outputs if value.port.id >= 0}
-    told = layer in findings.lacking or len(ids) < len(layer.outputs)  # of ports without ids of their own
-    if complete and len(rank) == len(layer.outputs) and not told:
+    missed = findings.lacking[layer, True]
+    if unknown or missed or len(ids) < len(layer.outputs):  # of ports without ids of their own it is told
+        pass
+    elif len(rank) == len(layer.outputs):
         _warn_of_numbers(layer, first, rank, findings)
-    inner = [entry for entry in body.outputs if entry.purpose and entry.external != UNCONNECTED]
-    for entry in body.outputs:
-        entry.external = rank.get(entry.external, UNCONNECTED)
-    beyond = [entry for entry in body.outputs if entry.external >= len(layer.outputs)]
-    wrong = inner if len(inner) == len(beyond) else beyond  # most have no output port for their condition
-    for entry in wrong if not told else ():
-        message = f"this is output number {entry.external}, but the layer has {len(layer.outputs)} output ports"
-        if entry.external < len(layer.outputs):
-            message = f"the layer has {len(layer.outputs)} output ports, one less than <output>s with this one"
-        help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
-        help = 'write external_port_id="-1" for a condition that is no output' if entry.purpose else help
-        findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+    for port_map in body.outputs:
+        port_map.external = rank.get(port_map.external, UNCONNECTED)
+    if len(ids) == len(layer.outputs):
+        _report_beyond(layer, entries, rank, missed, findings)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
-    others = [other.outputs for other in takewhile(lambda other: other is not body, layer.bodies.values())]
-    for value in layer.outputs[len(rank) :] if complete and not findings.errors_since(before) else ():
-        if any(value.index not in {entry.external for entry in outputs} for outputs in others):
-            continue  # which is reported
+    for value in _left(layer, first, entries, unknown):
+        if value in told:
+            continue
+        told.add(value)
         message = f"no <output> of the port map of the {body.graph.element.tag} gives this output its value"
         help = "add an <output> with the id of the port, and of a Result of the body, or delete the port"
         findings.add("E213", message, value.port.element, layer=layer, help=help)
 
 
-def _warn_of_numbers(layer: Layer, entries: dict[int, PortMap], rank: dict[int, int], findings: Findings) -> None:
+def _report_beyond(layer: Layer, entries: list[_Entry], rank: dict[int, int], missed: int, findings: Findings) -> None:
+    """Report entries for more outputs than there are, but for as many as edges name beyond these, too."""
+    count = len(layer.outputs)
+    outer = [entry for entry in entries if entry.external is not None and entry.external != UNCONNECTED]
+    numbers = {entry: rank[entry.external] for entry in outer if entry.external is not None}
+    beyond = [entry for entry in outer if numbers[entry] >= count + missed]
+    conditions = [entry for entry in outer if entry.purpose]
+    wrong = conditions if len(conditions) == len(beyond) else beyond  # most have no output port for their condition
+    for entry in wrong:
+        message = f"this is output number {numbers[entry]}, but the layer has {count} output ports"
+        if numbers[entry] < count:
+            message = f"the layer has {count} output ports, one less than <output>s with this one"
+        help = "outputs are numbered by ascending `external_port_id`, so there is one port for each of them"
+        help = 'write external_port_id="-1" for a condition that is no output' if entry.purpose else help
+        findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+
+
+def _left(layer: Layer, first: dict[int, _Entry], entries: list[_Entry], unknown: list[_Entry]) -> list[Value]:
+    """The outputs of a layer to which no entry gives a value, without those that `unknown` ones may be meant for."""
+    count = len(layer.outputs) - len(first)
+    if count <= len(unknown):
+        return []
+    left = [value for value in layer.outputs if value.port.id not in first]
+    left = left if len(left) == count else layer.outputs[len(first) :]
+    if count > _MAX_SEARCHED:
+        return left[len(unknown) :]
+    for entry in unknown:
+        place = entries.index(entry)
+        left.remove(min(left, key=lambda value: abs(value.index - place)))
+    return left
+
+
+def _warn_of_numbers(layer: Layer, entries: dict[int, _Entry], rank: dict[int, int], findings: Findings) -> None:
     """One warning for external ids that are not those of the ports which they come to stand for by their rank."""
     wrong = [external for external, number in rank.items() if layer.outputs[number].port.id != external]
     if not wrong:
@@ -331,55 +443,42 @@ def _warn_of_numbers(layer: Layer, entries: dict[int, PortMap], rank: dict[int, 
     findings.add("W910", message, entries[strange].element, "external_port_id", layer=layer, help=help)
 
 
-def _back_edge(
-    edge: Element, layer: Layer, fed_back: set[Layer], inner: dict[int, Layer], findings: Findings
-) -> BackEdge | None:
-    if findings.lacks(edge, ("from-layer", "to-layer"), layer.graph, layer):
-        return None
-    if not edge.attributes.keys() <= EDGE_ATTRIBUTES:
-        report_attributes(edge, EDGE_ATTRIBUTES, findings, layer.graph, layer)
-    for child in edge.children:
-        report_element(child, "<edge>", "it has attributes only", findings, layer.graph, layer)
-    ends = [edge.attributes[name].strip() for name in ("from-layer", "to-layer")]
-    first, last = (inner.get(int(end)) if end.isdecimal() and len(end) < _MAX_DIGITS else None for end in ends)
+def _back_edge(edge: Element, layer: Layer, inner: _Inner, findings: Findings) -> tuple[Layer | None, Layer | None]:
+    """The Result and the Parameter of a back edge, each None where it leads to none, which is reported."""
+    _report_unread(edge, BACK_ENDS, EDGE_ATTRIBUTES, layer, findings)
+    ids = [whole_number(edge.attributes.get(name, "")) for name in BACK_ENDS]
+    first, last = (None if id is None else inner.identities.layers.get(id) for id in ids)
     if first is not None and last is not None and (first.type, last.type) == ("Parameter", "Result"):
         message = f"the back edge leads from layer {first} of the body to layer {last}: it is the other way round"
-        help = f'write from-layer="{last.id}" to-layer="{first.id}": it hands a Result on to a Parameter'
+        help = f'write from-layer="{ids[1]}" to-layer="{ids[0]}": it hands a Result on to a Parameter'
         findings.add("E215", message, edge, "from-layer", layer=layer, help=help)
-        layer.broken = True
-        return None
-    result = _inside(edge, "from-layer", "Result", "E215", layer, inner, findings)
-    parameter = _inside(edge, "to-layer", "Parameter", "E215", layer, inner, findings)
-    if result is None or parameter is None:
-        return None
-    if parameter in fed_back:
-        message = f"layer {parameter} of the body has a second back edge"
-        findings.add(
-            "E215", message, edge, "to-layer", layer=layer, help="only one value can follow in the next iteration"
-        )
-        return None
-    return BackEdge(result, parameter, edge)
+        return None, None
+    result, _ = _inside(edge, "from-layer", "Result", "E215", layer, inner, findings)
+    parameter, _ = _inside(edge, "to-layer", "Parameter", "E215", layer, inner, findings)
+    return result, parameter
 
 
-def _report_foreign(
-    child: Element, where: str, held: str, layer: Layer, inner: dict[int, Layer], findings: Findings
-) -> None:
-    """Report a child of a port map or of back edges that is none of these; what a misspelt one says is lost."""
+def _report_foreign(child: Element, where: str, held: str, layer: Layer, inner: _Inner, findings: Findings) -> bool:
+    """Report a child of a port map or of back edges that is none of these; whether it is one but for its tag, which it
+    gets then: what it says is lost otherwise."""
     words = ["edge"] if where == "back_edges" else [*PURPOSES]
     close = close_matches(child.tag, words)
-    if (close and child.attributes) or _is_entry(child, where):
+    whole = _is_entry(child, where)
+    if (close and child.attributes) or whole:
+        meant = close[0] if close else _meant(child, words, inner)
         message = f"<{child.tag}> is not read: in <{where}> stand {held}"
-        help = f"write <{close[0] if close else _meant(child, words, inner)}>; OpenVINO goes on without the element"
+        help = f"write <{meant}>; OpenVINO goes on without the element"
         findings.add("E220", message, child, layer=layer, help=help)
-        layer.broken = True
-    else:
-        report_element(child, f"<{where}>", f"it holds {held}", findings, layer.graph, layer)
+        child.tag = meant if whole else child.tag
+        return whole
+    report_element(child, f"<{where}>", f"it holds {held}", findings, layer.graph, layer)
+    return False
 
 
-def _meant(child: Element, words: list[str], inner: dict[int, Layer]) -> str:
+def _meant(child: Element, words: list[str], inner: _Inner) -> str:
     """Which of the `words` an entry of another tag stands for: one of a port map names a Parameter or a Result."""
-    id = child.attributes.get("internal_layer_id", "")
-    named = inner.get(int(id)) if id.isdecimal() and len(id) < _MAX_DIGITS else None
+    id = whole_number(child.attributes.get("internal_layer_id", ""))
+    named = None if id is None else inner.identities.layers.get(id)
     return words[-1] if named is not None and named.type == "Result" else words[0]
 
 
@@ -394,20 +493,22 @@ def _warn_of_no_axis(element: Element, branch: bool, layer: Layer, findings: Fin
     findings.add("W944", message, element, names[0], layer=layer, help=help)
 
 
-def _warn_of_sliced(back: BackEdge, entry: PortMap, layer: Layer, findings: Findings) -> None:
+def _warn_of_sliced(edge: Element, entry: PortMap, layer: Layer, findings: Findings) -> None:
     notes = (Note("its slices", entry.element.span),)
     help = "a Parameter has either a slice in each iteration or the value of the one before: delete `axis` or the edge"
-    message = f"the back edge to layer {back.parameter} of the body has no effect: its <input> is sliced"
-    findings.add("W943", message, back.element, "to-layer", layer=layer, notes=notes, help=help)
+    message = f"the back edge to layer {entry.internal} of the body has no effect: its <input> is sliced"
+    findings.add("W943", message, edge, "to-layer", layer=layer, notes=notes, help=help)
 
 
-def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
+def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[Layer], findings: Findings) -> None:
     """Report entries without a port that have no purpose either, purposes that nothing knows, and conditions twice."""
     if layer.type.lower() not in NEEDED_BODIES:  # an op that nobody knows, which is reported, or one of a package
         return
     loop = layer.type.lower() in LOOPS
-    conditions = [entry for entry in body.outputs if entry.purpose == PURPOSES["output"]]
-    counted = any(entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"] for entry in body.inputs)
+    inputs = [entry for entry in entries if entry.element.tag == "input"]
+    outputs = [entry for entry in entries if entry.element.tag == "output"]
+    conditions = [entry for entry in outputs if entry.purpose == PURPOSES["output"]]
+    counted = any(entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"] for entry in inputs)
     if not loop and conditions and counted:
         message = (
             f"a {layer.type} has neither `{PURPOSES['input']}` nor `{PURPOSES['output']}`, but the port map has both"
@@ -415,74 +516,122 @@ def _check_purposes(layer: Layer, body: LayerBody, findings: Findings) -> None:
         help = 'is type="Loop" meant?'
         findings.add("E213", message, layer.element, "type", layer=layer, help=help)
         return
-    if loop and not conditions and (wrong := next((entry for entry in body.outputs if entry.purpose), None)):
+    if loop and not conditions and (wrong := next((entry for entry in outputs if entry.purpose), None)):
         help = f'write purpose="{PURPOSES["output"]}"; a Loop needs one result that says whether to go on'
         message = f"the purpose `{wrong.purpose}` means nothing here"
         findings.add("E213", message, wrong.element, "purpose", layer=layer, help=help)
-        return
-    if loop and len({entry.internal for entry in conditions}) > 1:
-        first, second = conditions[:2]
+        outputs.remove(wrong)
+        wrong.port_map = None
+    named = [entry for entry in conditions if entry.internal is not None]
+    if loop and len({entry.internal for entry in named}) > 1:
+        first, second = named[:2]
         notes = (Note("the first one", first.element.span),)
         help = "one result decides whether the loop goes on: delete the `purpose` of the other"
         message = f"layer {second.internal} of the body is a second `execution_condition`"
         findings.add("E214", message, second.element, "purpose", layer=layer, notes=notes, help=help)
+        for entry in conditions:
+            entry.port_map = None
         conditions = []
     for entry in conditions[1:] if loop else ():
         help = "one <output> says which result decides whether the loop goes on"
         message = "the `execution_condition` is named twice"
         findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
-    whole = {entry.external for entry in body.outputs}.issuperset(value.index for value in layer.outputs)
-    for entry in body.outputs if whole and (conditions or not loop) else ():  # else it is reported what is missing
+    known = {entry.external for entry in outputs} - {UNCONNECTED}
+    whole = None not in known and len(known) >= len(layer.outputs)
+    for entry in outputs if whole and (conditions or not loop) else ():  # else it is reported what is missing
         if entry.external == UNCONNECTED and not entry.purpose:
             help = 'write the id of an output port, or, of a Loop, purpose="execution_condition"; or delete the entry'
             message = "this entry gives no output a value, and has no purpose"
             findings.add("W942", message, entry.element, "external_port_id", layer=layer, help=help)
-    fed_back = {edge.parameter for edge in body.back_edges}
-    for tag, entries in (("input", body.inputs), ("output", body.outputs)):
-        for entry in entries:
-            right = PURPOSES[tag]
-            known = loop and entry.purpose == right
-            if tag == "input" and entry.external == UNCONNECTED and not known:
-                help = "`external_port_id` is the number of an input of the layer, from 0 on"
-                if loop and entry.purpose:
-                    help = f'write purpose="{right}" if it counts the iterations; {help}'
-                elif loop:
-                    help += f'; without one the entry needs purpose="{right}"'
-                name = "purpose" if loop and entry.purpose else "external_port_id"
-                what = "no entry of the port map gives" if entry.internal not in fed_back else "nothing gives"
-                message = f"{what} layer {entry.internal} of the body a value"
-                if loop and entry.purpose:
-                    message = f"the purpose `{entry.purpose}` means nothing here, so {message}"
-                findings.add("E213", message, entry.element, name, layer=layer, help=help)
-            elif tag == "input" and known and 0 <= entry.external < OF_COUNTS:
-                help = 'write external_port_id="-1": the counter gets no input, and OpenVINO fails on one of these'
-                message = f"input {entry.external} says how often the loop runs, and is not for the body"
-                findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
-            elif tag == "input" and known and entry.axis is not None:
-                message = "the number of the iteration is not sliced, but the entry has an `axis`"
-                help = "delete `axis` and what belongs to it; OpenVINO refuses the model"
-                findings.add("E213", message, entry.element, "axis", layer=layer, help=help)
-            elif entry.purpose and not known:
-                help = f"an <{tag}> of a Loop has `{right}` or none; the others have none"
-                message = f"the purpose `{entry.purpose}` means nothing here"
-                findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
+    for entry in inputs:
+        _check_purpose_of_input(entry, layer, fed_back, findings, loop=loop)
+    for entry in outputs:
+        if entry.purpose and not (loop and entry.purpose == PURPOSES["output"]):
+            _warn_of_purpose(entry, layer, findings)
 
 
-def _report_no_start(back: BackEdge, layer: Layer, findings: Findings) -> None:
-    message = f"layer {back.parameter} of the body has a back edge, but no <input> that gives its first value"
-    help = f'add <input external_port_id="..." internal_layer_id="{back.parameter.id}"/> to the port map'
-    findings.add("E215", message, back.element, "to-layer", layer=layer, help=help)
+def _check_purpose_of_input(
+    entry: _Entry, layer: Layer, fed_back: Collection[Layer], findings: Findings, *, loop: bool
+) -> None:
+    right = PURPOSES["input"]
+    known = loop and entry.purpose == right
+    if entry.external == UNCONNECTED and not known:
+        help = "`external_port_id` is the number of an input of the layer, from 0 on"
+        if loop and entry.purpose:
+            help = f'write purpose="{right}" if it counts the iterations; {help}'
+        elif loop:
+            help += f'; without one the entry needs purpose="{right}"'
+        name = "purpose" if loop and entry.purpose else "external_port_id"
+        what = "no entry of the port map gives" if entry.internal not in fed_back else "nothing gives"
+        inside = f"layer {entry.internal}" if entry.internal is not None else "a Parameter"
+        message = f"{what} {inside} of the body a value"
+        if loop and entry.purpose:
+            message = f"the purpose `{entry.purpose}` means nothing here, so {message}"
+        findings.add("E213", message, entry.element, name, layer=layer, help=help)
+    elif known and entry.external is not None and 0 <= entry.external < OF_COUNTS:
+        help = 'write external_port_id="-1": the counter gets no input, and OpenVINO fails on one of these'
+        message = f"input {entry.external} says how often the loop runs, and is not for the body"
+        findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
+    elif known and "axis" in entry.element.attributes:
+        message = "the number of the iteration is not sliced, but the entry has an `axis`"
+        help = "delete `axis` and what belongs to it; OpenVINO refuses the model"
+        findings.add("E213", message, entry.element, "axis", layer=layer, help=help)
+    elif entry.purpose and not known:
+        _warn_of_purpose(entry, layer, findings)
 
 
-def check_fed(body: LayerBody, findings: Findings) -> None:
-    """Report the Parameters of a body that nothing gives a value, though somebody reads them."""
-    _report_unfed(body, {entry.internal for entry in body.inputs}, findings)
+def _warn_of_purpose(entry: _Entry, layer: Layer, findings: Findings) -> None:
+    tag = entry.element.tag
+    help = f"an <{tag}> of a Loop has `{PURPOSES[tag]}` or none; the others have none"
+    message = f"the purpose `{entry.purpose}` means nothing here"
+    findings.add("W942", message, entry.element, "purpose", layer=layer, help=help)
 
 
-def _report_unfed(body: LayerBody, fed: set[Layer], findings: Findings) -> None:
-    fed = fed | {edge.parameter for edge in body.back_edges}
-    for parameter in body.graph.parameters:
-        if parameter not in fed and any(value.consumers for value in parameter.outputs):
+def _without_lost(hungry: list[Layer], entries: list[_Entry], layer: Layer, graph: Graph) -> list[Layer]:
+    """Parameters to which no entry gives a value, without those that entries can be meant for which name none: each
+    is for the one that declares what the input does, and has its place among the others."""
+    lost = [(number, entry) for number, entry in enumerate(entries) if entry.lost]
+    if len(hungry) <= len(lost):
+        return []
+    if len(hungry) > _MAX_SEARCHED:
+        return hungry[len(lost) :]
+    places = {parameter: number for number, parameter in enumerate(graph.parameters)} if lost else {}
+    for number, entry in lost:
+        hungry.remove(
+            max(hungry, key=lambda parameter: (_feeds(entry, layer, parameter), -abs(places[parameter] - number)))
+        )
+    return hungry
+
+
+def _feeds(entry: _Entry, layer: Layer, parameter: Layer) -> bool:
+    """Whether an input is declared as a Parameter, but for its sizes where it is sliced."""
+    if entry.external is None or not 0 <= entry.external < len(layer.input_ports) or not parameter.outputs:
+        return True
+    given, wanted = layer.input_ports[entry.external], parameter.outputs[0].port
+    if "axis" not in entry.element.attributes:
+        return given.declares_as(wanted)
+    return given.precision in (None, wanted.precision) and len(given.dims) == len(wanted.dims)
+
+
+def _report_hungry(parameters: list[Layer], fed_back: dict[Layer, Element], layer: Layer, findings: Findings) -> None:
+    """Report Parameters to which no entry gives a value."""
+    for parameter in parameters:
+        if parameter in fed_back:
+            message = f"layer {parameter} of the body has a back edge, but no <input> that gives its first value"
+            help = f'add <input external_port_id="..." internal_layer_id="{parameter.id}"/> to the port map'
+            findings.add("E215", message, fed_back[parameter], "to-layer", layer=layer, help=help)
+        else:
             help = "map it to an input of the layer with an <input> of the port map"
             message = "no entry of the port map gives this Parameter a value"
             findings.add("E218", message, parameter.element, layer=parameter, help=help)
+
+
+def _is_read(parameter: Layer) -> bool:
+    return any(value.consumers for value in parameter.outputs)
+
+
+def check_fed(layer: Layer, body: LayerBody, findings: Findings) -> None:
+    """Report the Parameters of a body that nothing gives a value, though somebody reads them."""
+    fed = {entry.internal for entry in body.inputs} | {edge.parameter for edge in body.back_edges}
+    hungry = [each for each in body.graph.parameters if each not in fed and _is_read(each)]
+    _report_hungry(hungry, {}, layer, findings)

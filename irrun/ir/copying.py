@@ -69,7 +69,9 @@ def _body(body: LayerBody, owner: Layer, elements: dict[Element, Element]) -> La
         BackEdge(inner[edge.result], inner[edge.parameter], _element(edge.element, elements))
         for edge in body.back_edges
     ]
-    return LayerBody(graph, list(map(entry, body.inputs)), list(map(entry, body.outputs)), edges)
+    return LayerBody(
+        graph, list(map(entry, body.inputs)), list(map(entry, body.outputs)), edges, body.broken, body.lost
+    )
 
 
 def _port(port: Port, elements: dict[Element, Element]) -> Port:

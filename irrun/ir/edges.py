@@ -7,8 +7,9 @@ from dataclasses import field
 from functools import lru_cache
 
 from irrun.diagnostics import Note
-from irrun.ir.findings import Findings
+from irrun.ir.findings import Findings, whole_number
 from irrun.ir.graph import Graph, Layer, Port, Value
+from irrun.ir.identities import MAX_LOOSE, Identities
 from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.plain import PlainEdge
 from irrun.ir.unread import EDGE_ATTRIBUTES, joined, members, report_attributes, report_element
@@ -29,7 +30,9 @@ _MAX_NOTED = 8
 
 @dataclass(eq=False, repr=False, slots=True)
 class _Stray:
-    """An edge that brings `value` to a port which is not there, or which has another edge, the `first` one."""
+    """An edge that brings `value` to a port which is not there, or which has another edge, the `first` one.
+
+    It may stand for `others`, into ports of the same layer that are not there either."""
 
     edge: Element
     value: Value | None
@@ -37,6 +40,7 @@ class _Stray:
     port: int | None
     number: int | None = None
     first: Element | None = None
+    others: list[Element] = field(default_factory=list)
 
 
 @dataclass(eq=False, repr=False, slots=True)
@@ -56,20 +60,20 @@ _Gap = list[tuple[Element, str, Layer | None]]
 
 @dataclass(eq=False, repr=False, slots=True)
 class _Index:
-    """Layers by id. Of `doubtful` ones, whose ids are at fault, nothing else is reported: one cause, one diagnostic.
+    """What connecting edges has found. Of layers that are doubtful nothing else is reported: one cause, one diagnostic.
 
-    `written` has the other ones by the text of their id. `lost` are the edges that arrive nowhere, each of which
-    leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only edges have,
-    `missing` the output ports. Layers of one id are there `twice`: which of them an edge is meant for nobody knows.
+    `written` has layers by the text of their id, if all of their ports have ids of their own; `nameless` are the
+    positions of ports that have none, by their layer and whether they are outputs. `lost` are the edges that arrive
+    nowhere, each of which leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only
+    edges have, `missing` the output ports.
     """
 
-    layers: dict[int, Layer] = field(default_factory=dict)
+    identities: Identities
     written: dict[str | None, Layer] = field(default_factory=dict)
-    doubtful: set[Layer] = field(default_factory=set)
+    nameless: dict[tuple[Layer, bool], list[int]] = field(default_factory=dict)
     strays: list[_Stray] = field(default_factory=list)
-    gaps: dict[int | None, _Gap] = field(default_factory=dict)
-    missing: dict[tuple[Layer, int | None], list[Element]] = field(default_factory=dict)
-    twice: set[Layer] = field(default_factory=set)
+    gaps: dict[int, _Gap] = field(default_factory=dict)
+    missing: dict[tuple[Layer, int], list[Element]] = field(default_factory=dict)
     lost: list[_Lost] = field(default_factory=list)
 
 
@@ -87,6 +91,8 @@ def connect(graph: Graph, findings: Findings) -> None:
             findings.add("E112", "<edges> is empty", lists[0], graph=graph, layer=graph.owner, help=help)
         if not lists or ports > 1:
             return
+    if index.identities.loose:
+        _identify(graph, index, [edge for listed in lists for edge in listed.children])
     known: dict[tuple[Layer, bool], dict[int, int]] = {}
     misplaced: list[Element] = []
     for edge in members(lists[0], "edge", findings, graph, graph.owner):
@@ -99,35 +105,43 @@ def connect(graph: Graph, findings: Findings) -> None:
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, known, findings, spare=True)
-    if graph.unsure:
-        _explain(graph, index)
     _report_gaps(graph, index, findings)
     _report_missing_outputs(index, findings)
     _report_unconnected(graph, index, findings)
 
 
 def _index(graph: Graph, findings: Findings) -> _Index:
-    index = _Index()
+    identities = Identities({})
+    index = _Index(identities)
+    alike: dict[int, list[Layer]] = {}
     for layer in graph.layers:
         if layer.id == UNKNOWN_ID:
-            index.doubtful.add(layer)
-            graph.unsure = True
+            identities.loose.append([layer])
+            identities.doubtful.add(layer)
             continue
-        first = index.layers.setdefault(layer.id, layer)
+        first = identities.layers.setdefault(layer.id, layer)
         if first is not layer:
-            index.doubtful |= {first, layer}
-            index.twice |= {first, layer}
-            graph.unsure = True
+            group = alike.setdefault(layer.id, [first])
+            group.append(layer)
+            identities.loose.append(group)
+            identities.doubtful |= {first, layer}
             message = f"layer id {layer.id} is used twice"
             notes = (Note(f"layer {first} has it, too", first.span),)
             help = "give the layer an id of its own and mend its edges; OpenVINO keeps only the last layer of an id"
             findings.add("E203", message, layer.element, "id", layer=layer, help=help, notes=notes)
         if layer.element.deferred:  # so that its ports have ids of their own
             continue
-        for ids in ([port.id for port in layer.input_ports], [value.port.id for value in layer.outputs]):
+        for output, ids in enumerate(
+            ([port.id for port in layer.input_ports], [each.port.id for each in layer.outputs])
+        ):
             if UNKNOWN_ID in ids or (len(ids) > 1 and len(set(ids)) < len(ids)):
-                index.doubtful.add(layer)
-    index.written = {str(layer.id): layer for layer in graph.layers if layer not in index.doubtful}
+                nameless = [at for at, id in enumerate(ids) if id == UNKNOWN_ID or id in ids[:at]]
+                index.nameless[layer, bool(output)] = nameless
+    if identities.loose:
+        graph.unsure = True
+        findings.identities[graph] = identities
+    strange = identities.doubtful.union(layer for layer, _ in index.nameless)
+    index.written = {str(layer.id): layer for layer in graph.layers if layer not in strange}
     return index
 
 
@@ -179,38 +193,37 @@ def _connect_edge(
         report_attributes(edge, EDGE_ATTRIBUTES, findings, graph)
     for child in edge.children:
         report_element(child, "<edge>", "it has attributes only", findings, graph)
-    numbers = None if findings.lacks(edge, _ENDS, graph) else [findings.whole(edge, name, graph) for name in _ENDS]
-    if numbers is None or None in numbers:
-        reader_id, port_id = (_plain_number(edge.attributes.get(name)) for name in _ENDS[2:])
-        index.lost.append(_Lost(edge, reader=reader_id, port=port_id))
-        return
-    from_layer, from_port, to_layer, to_port = numbers
-    producer, reader = (index.layers.get(id) if id is not None else None for id in (from_layer, to_layer))
-    output = _port(from_port, producer, True, ports) if producer is not None else None
+    findings.lacks(edge, _ENDS, graph)
+    from_layer, from_port, to_layer, to_port = (
+        findings.whole(edge, name, graph) if name in edge.attributes else None for name in _ENDS
+    )
+    layers, doubtful = index.identities.layers, index.identities.doubtful
+    producer, reader = (layers.get(id) if id is not None else None for id in (from_layer, to_layer))
+    sure = producer is not None and producer not in doubtful
+    output = _port(from_port, producer, True, ports) if producer is not None and sure else None
     value = producer.outputs[output] if producer is not None and output is not None else None
-    number = _port(to_port, reader, False, ports) if reader is not None and reader not in index.twice else None
+    number = _port(to_port, reader, False, ports) if reader is not None and reader not in doubtful else None
     other = reader.input_edges[number] if reader is not None and number is not None else None
-    if producer is None:
+    if producer is None and from_layer is not None:
         index.gaps.setdefault(from_layer, []).append((edge, "from-layer", reader))
-    elif value is None and other is None and producer not in index.doubtful:
+    elif producer is not None and sure and from_port is not None and value is None and other is None:
         index.missing.setdefault((producer, from_port), []).append(edge)
-    if reader is None:
+    if reader is None and to_layer is not None:
         index.gaps.setdefault(to_layer, []).append((edge, "to-layer", producer))
+    if reader is None or to_port is None:
         index.lost.append(_Lost(edge, value, to_layer, to_port))
         return
-    if reader in index.twice:
+    if reader in doubtful:
         return
     if number is None:
-        if reader not in index.doubtful:
-            index.strays.append(_Stray(edge, value, reader, to_port))
-        index.doubtful.add(reader)
+        index.strays.append(_Stray(edge, value, reader, to_port))
         return
     if other is not None:
-        if reader not in index.doubtful and not spare:
+        if not spare:
             index.strays.append(_Stray(edge, value, reader, to_port, number, other))
         return
     reader.input_edges[number] = edge
-    if producer is not None and producer not in index.twice and value is not None:
+    if value is not None:
         reader.inputs[number] = value
         value.consumers.append((reader, number))
 
@@ -221,8 +234,8 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
     for gap in index.gaps.values():
         edge, name, other = gap[0]
         number, help = edge.attributes[name], None
-        if index.layers:
-            low, high = min(index.layers), max(index.layers)
+        if index.identities.layers:
+            low, high = min(index.identities.layers), max(index.identities.layers)
             inside = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
             through = len({end for _, end, _ in gap}) > 1
             help = f"its ids go from {low} to {high}"
@@ -238,37 +251,60 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=notes)
 
 
-def _explain(graph: Graph, index: _Index) -> None:
-    """Take away the gaps that layers leave whose own id cannot be read, or is that of another one, and the edges that
-    lead there: of each such layer the one that fits it best."""
-    alike: dict[int, list[Layer]] = {}
-    for layer in graph.layers:
-        if layer in index.twice:
-            alike.setdefault(layer.id, []).append(layer)
-    misnamed = [[layer] for layer in graph.layers if layer.id == UNKNOWN_ID]
-    misnamed += [layers for layers in alike.values() for _ in layers[1:]]
-    for layers in misnamed:
-        fits = {number: max(_fit(number, gap, layer, graph) for layer in layers) for number, gap in index.gaps.items()}
-        best = max(fits, key=fits.__getitem__, default=None)
-        if best is not None and fits[best] > _NOWHERE:
-            del index.gaps[best]
-            index.lost = [lost for lost in index.lost if lost.reader != best]
+def _identify(graph: Graph, index: _Index, edges: Sequence[Element]) -> None:
+    """Find the layers whose own id cannot be read, or is that of another one, by the ids that only edges name: each of
+    these is that of the layer which it fits best. Where most edges fit that it is doubtful no more."""
+    identities = index.identities
+    gaps: dict[int, _Gap] = {}
+    for edge in edges:
+        for name in ("from-layer", "to-layer"):
+            id = whole_number(edge.attributes.get(name, ""))
+            if id is not None and id not in identities.layers:
+                gaps.setdefault(id, []).append((edge, name, None))
+    if len(gaps) > MAX_LOOSE:
+        return
+    groups, identities.loose = identities.loose[:MAX_LOOSE], identities.loose[MAX_LOOSE:]
+    named: set[Layer] = set()
+    for group in groups:
+        fits = {
+            (id, layer): _fit(id, gap, layer, graph)
+            for id, gap in gaps.items()
+            for layer in group[:MAX_LOOSE]
+            if layer not in named
+        }
+        id, layer = max(fits, key=fits.__getitem__, default=(UNKNOWN_ID, group[0]))
+        if fits.get((id, layer), _NOWHERE) == _NOWHERE:
+            identities.loose.append(group)
+            continue
+        identities.layers[id] = layer
+        named.add(layer)
+        del gaps[id]
+        if fits[id, layer][0]:
+            identities.doubtful.discard(layer)
+    for group in {group[0]: group for group in groups}.values():
+        left = [layer for layer in group if layer not in named]
+        if left and left[0].id != UNKNOWN_ID:
+            identities.layers[left[0].id] = left[0]
+        if len(left) == 1 and len(group) > 1 and identities.doubtful.isdisjoint(set(group) - {left[0]}):
+            identities.doubtful.discard(left[0])
 
 
-def _fit(number: int | None, gap: _Gap, layer: Layer, graph: Graph) -> tuple[float, ...]:
-    """How well edges that name an id fit the ports of a layer, and the id its place among the others."""
+def _fit(number: int, gap: _Gap, layer: Layer, graph: Graph) -> tuple[float, ...]:
+    """How well edges that name an id fit the ports of a layer, most of them or not, and the id its place among the
+    others."""
     ends: dict[str, set[str | None]] = {"to-layer": set(), "from-layer": set()}
     for edge, name, _ in gap:
         ends[name].add(edge.attributes.get(name.replace("layer", "port")))
     inputs = {str(port.id) for port in layer.input_ports}
     outputs = {str(value.port.id) for value in layer.outputs}
-    if ends["to-layer"].isdisjoint(inputs) and ends["from-layer"].isdisjoint(outputs):
+    fitting = len(ends["to-layer"] & inputs) + len(ends["from-layer"] & outputs)
+    if not fitting:
         return _NOWHERE
     strange = len(ends["to-layer"] - inputs) + len(ends["from-layer"] - outputs)
     before = next(
         (each.id for each in reversed(graph.layers[: graph.layers.index(layer)]) if each.id != UNKNOWN_ID), -1
     )
-    return 0, -strange, -len(inputs - ends["to-layer"]), -abs((number or 0) - before - 1)
+    return fitting > strange, -strange, -len(inputs - ends["to-layer"]), -abs(number - before - 1)
 
 
 def _naming(rest: Sequence[Element]) -> tuple[Note, ...]:
@@ -278,11 +314,27 @@ def _naming(rest: Sequence[Element]) -> tuple[Note, ...]:
 
 def _report_missing_outputs(index: _Index, findings: Findings) -> None:
     """One error for each output port that edges name and that is not there, at the first of them."""
-    for (producer, port), (edge, *rest) in index.missing.items():
+    for (producer, port), (edge, *rest) in _of_readable_ports(index).items():
         message = f"layer {producer} has no output port {port}"
         help = _port_help(producer, port, True)
         findings.add("E206", message, edge, "from-port", layer=producer, help=help, notes=_naming(rest))
-        findings.lacking.add(producer)
+        findings.lacking[producer, True] += 1
+
+
+def _of_readable_ports(index: _Index) -> dict[tuple[Layer, int], list[Element]]:
+    """The missing output ports, without those that are meant by edges for ports whose own id is at fault."""
+    found = dict(index.missing)
+    for (layer, output), positions in index.nameless.items() if index.missing else ():
+        if output:
+            ids = [port for producer, port in index.missing if producer is layer]
+            for id in _meant(ids, [len(layer.input_ports) + at for at in positions]):
+                del found[layer, id]
+    return found
+
+
+def _meant(ids: Sequence[int], positions: Sequence[int]) -> list[int]:
+    """The ids of those that edges name which are meant for ports without one: the numbers of their positions first."""
+    return [*(id for id in ids if id in positions), *(id for id in ids if id not in positions)][: len(positions)]
 
 
 def _unnamed(graph: Graph) -> list[Layer]:
@@ -318,18 +370,17 @@ def _has(ports: list[Port], id: int | None) -> bool:
 
 def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None:
     """Report edges into wrong ports, each with the input that it leaves without one, and other inputs without one."""
-    astray = {stray.reader for stray in index.strays}
     bare = {
         port: layer
         for layer in graph.layers
-        if None in layer.input_edges and (layer not in index.doubtful or layer in astray)
-        for port, edge in zip(layer.input_ports, layer.input_edges, strict=True)
-        if edge is None
+        if None in layer.input_edges and layer not in index.identities.doubtful
+        for at, (port, edge) in enumerate(zip(layer.input_ports, layer.input_edges, strict=True))
+        if edge is None and at not in index.nameless.get((layer, False), ())
     }
-    for number, stray in enumerate(index.strays):
-        _report_stray(stray, bare if number < _MAX_PAIRED else {}, findings, alone=len(index.strays) == 1)
-    left = [(port, layer) for port, layer in bare.items() if layer not in index.doubtful and layer not in astray]
-    left = _without_lost(left, graph, index)
+    strays = _of_readable_inputs(index, bare)
+    for number, stray in enumerate(strays):
+        _report_stray(stray, bare if number < _MAX_PAIRED else {}, findings, alone=len(strays) == 1)
+    left = _without_lost([*bare.items()], graph, index)
     alone = dict.fromkeys(layer for _, layer in left if len(layer.input_ports) > 1 and not _is_connected(layer))
     for layer in alone:
         message, help = "no edge leads to this layer, nor does one begin at it", "connect it, or delete it"
@@ -340,6 +391,32 @@ def _report_unconnected(graph: Graph, index: _Index, findings: Findings) -> None
         message = f"no edge leads to input port {port.id}"
         help = "add an <edge>, or delete the <port> if the input is optional and the last one"
         findings.add("E208", message, port.element, layer=layer, help=help)
+
+
+def _of_readable_inputs(index: _Index, bare: dict[Port, Layer]) -> list[_Stray]:
+    """The edges into wrong ports, without those that are meant for ports whose own id is at fault. Of a layer to whose
+    ports no edge leads the first one stands for all, and the ports that these leave are `bare` no longer."""
+    by_reader: dict[Layer, list[_Stray]] = {}
+    for stray in index.strays:
+        by_reader.setdefault(stray.reader, []).append(stray)
+    dropped: set[_Stray] = set()
+    for reader, strays in by_reader.items():
+        ports = reader.input_ports
+        positions = list(index.nameless.get((reader, False), ()))
+        for stray in sorted(strays, key=lambda stray: stray.port not in positions) if positions else ():
+            fitting = [at for at in positions if stray.number is None or ports[at].id == stray.port]
+            if fitting:
+                at = stray.port if stray.port in fitting else fitting[0]
+                positions.remove(at)
+                dropped.add(stray)
+        left = [stray for stray in strays if stray not in dropped]
+        if len(left) > 1 and not any(reader.input_edges):
+            others = left[1:]
+            left[0].others = [stray.edge for stray in others]
+            dropped.update(others)
+            for port in [port for port in ports if port in bare][1 : len(others) + 1]:
+                del bare[port]
+    return [stray for stray in index.strays if stray not in dropped]
 
 
 def _without_lost(left: list[tuple[Port, Layer]], graph: Graph, index: _Index) -> list[tuple[Port, Layer]]:
@@ -386,8 +463,9 @@ def _report_stray(stray: _Stray, bare: dict[Port, Layer], findings: Findings, *,
         missing = _port_help(reader, stray.port, False)
         message = f"layer {reader} has no input port {stray.port}"
         help = f"{missing}; {help}" if port is not None else missing
+        notes += [Note("nor has it the port of this edge", edge.span) for edge in stray.others[:_MAX_NOTED]]
         findings.add("E206", message, edge, "to-port", layer=reader, help=help, notes=tuple(notes))
-        findings.lacking.add(reader)
+        findings.lacking[reader, False] += 1 + len(stray.others)
     else:
         message = f"input port {stray.port} of layer {reader} has a second edge"
         findings.add("E207", message, edge, "to-port", layer=reader, help=help, notes=tuple(notes))

@@ -8,6 +8,7 @@ from functools import cache
 
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note
 from irrun.ir.graph import Graph, Layer
+from irrun.ir.identities import Identities
 from irrun.ir.xml import Element, attribute_span
 from irrun.spelling import advice, blank_help, listed, misspelt
 
@@ -34,16 +35,15 @@ def _enclosing(graph: Graph) -> tuple[Note, ...]:
 class Findings:
     """The diagnostics of one file, whose format has the number `version`, in the order in which they were found.
 
-    `nowhere` are layers with ids that their bodies have not, which is reported.
-
-    Layers that are `lacking` have no port that an edge names, which is reported, and so may have fewer than they need.
+    Layers that are `lacking` have so many inputs, or outputs, less than edges name, which is reported, and so may have
+    fewer than they need. `identities` are known of graphs with layers whose ids are at fault.
     """
 
     def __init__(self, version: int = 11) -> None:
         self.version = version
         self.diagnostics: list[Diagnostic] = []
-        self.lacking: set[Layer] = set()
-        self.nowhere: set[tuple[Layer, int]] = set()
+        self.lacking: Counter[tuple[Layer, bool]] = Counter()
+        self.identities: dict[Graph, Identities] = {}
         self._counts: Counter[str] = Counter()
 
     def add(

@@ -69,8 +69,8 @@ class Value:
 class Layer:
     """A layer. `inputs` go by the position of the port, as OpenVINO counts them; None where no edge arrives.
 
-    `attributes` are those of its first `<data>`, as text; `strays` are the other ones. A `broken` layer has ports or
-    bodies whose form is at fault, which is reported: nothing can be said of its outputs.
+    `attributes` are those of its first `<data>`, as text; `strays` are the other ones. A `broken` layer has ports whose
+    form is at fault, or lacks bodies, which is reported: nothing can be said of its outputs.
     """
 
     id: int
@@ -153,12 +153,18 @@ class BackEdge:
 
 @dataclass(eq=False, slots=True, repr=False)
 class LayerBody:
-    """A graph inside a layer, by the tag of its element: `body`, `then_body` or `else_body`."""
+    """A graph inside a layer, by the tag of its element: `body`, `then_body` or `else_body`.
+
+    One that is `broken` has other entries and back edges than were meant, which is reported; where what it gives is
+    `lost` that holds of its outputs.
+    """
 
     graph: Graph
     inputs: list[PortMap] = field(default_factory=list)
     outputs: list[PortMap] = field(default_factory=list)
     back_edges: list[BackEdge] = field(default_factory=list)
+    broken: bool = False
+    lost: bool = False
 
 
 @dataclass(eq=False, slots=True, repr=False, weakref_slot=True)

@@ -15,7 +15,7 @@ from irrun.ir.collector import collector_paused
 from irrun.ir.constants import check_constants
 from irrun.ir.edges import connect
 from irrun.ir.findings import Findings
-from irrun.ir.graph import Graph, Layer, LayerBody, Model
+from irrun.ir.graph import Graph, Layer, LayerBody, Model, Value
 from irrun.ir.layers import BODY_TAGS, read_layers
 from irrun.ir.lines import Source as Text
 from irrun.ir.runtime import check_layouts_of_results
@@ -105,7 +105,7 @@ def check_form(model: Model) -> list[Diagnostic]:
                     message = f"nothing is connected to input {number}"
                     findings.add("E208", message, layer.element, layer=layer, help="connect it, or remove the input")
             for body in layer.bodies.values():
-                check_fed(body, findings)
+                check_fed(layer, body, findings)
                 pending.append(body.graph)
         check_structure(graph, findings, connected=True)
     check_pairs(model.graph, findings)
@@ -242,13 +242,15 @@ def _graphs(root: Element, findings: Findings) -> Graph:
                 if child.tag in BODY_TAGS and child.tag not in layer.bodies and is_body(child.tag, layer):
                     layer.bodies[child.tag] = LayerBody(_graph(child, layer, findings))
             if layer.bodies:
-                before = len(findings.diagnostics)
-                for tag, body in () if maps_exchanged(layer, findings) else layer.bodies.items():
-                    read_maps(layer, tag, body, findings)
+                told: set[Value] = set()
+                exchanged = maps_exchanged(layer, findings)
+                for tag, body in layer.bodies.items():
+                    before = len(findings.diagnostics)
+                    if not exchanged:
+                        read_maps(layer, tag, body, told, findings)
+                    body.lost |= exchanged
+                    body.broken |= exchanged or body.graph.unsure or findings.errors_since(before)
                 pending += [body.graph for body in layer.bodies.values()]
-                layer.broken |= findings.errors_since(before) or any(
-                    body.graph.unsure for body in layer.bodies.values()
-                )
     check_pairs(main, findings)
     return main
 

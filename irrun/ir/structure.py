@@ -246,7 +246,8 @@ def _warn_of_output_names(graph: Graph, findings: Findings) -> None:
     for layer in graph.results if graph.owner is None else ():
         for name in tensor_names(layer.attributes.get("output_names", "")):
             other = first.setdefault(name, layer)
-            if other is not layer and other.inputs != layer.inputs:
+            known = None not in (*other.inputs, *layer.inputs)  # else they may read one tensor
+            if other is not layer and known and other.inputs != layer.inputs:
                 notes = (Note(f"layer {other} has it, too", other.span),)
                 help = "make them differ; a program that asks for the name gets one of them"
                 message = f"two outputs are named `{name}`"

@@ -55,7 +55,8 @@ class Body:
     """The body of an op. `back_edges` are pairs (result, parameter), each result the parameter's next value.
 
     `declared` is what the parameters declare. `infer` maps what is known of the parameters to what is known of the
-    results; `run` maps arrays to arrays. A kernel infers only what a body that does not run would give.
+    results; `run` maps arrays to arrays. A kernel infers only what a body that does not run would give. Of one that is
+    not `complete` some outputs cannot be read, which is reported.
     """
 
     inputs: tuple[BodyInput, ...]
@@ -66,6 +67,7 @@ class Body:
     infer: Callable[[Sequence[Tensor]], list[Tensor]] | None = None
     run: Callable[[Sequence[Array]], list[Any]] | None = None
     declared: tuple[Tensor, ...] = ()
+    complete: bool = True
 
 
 class Misfit(NamedTuple):
