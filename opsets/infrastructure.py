@@ -333,7 +333,7 @@ def _(node: Node) -> list[Tensor]:
         node.fail("C10", f"result {condition} of the body is {found}, expected one boolean", place=at)
     trips = _trips(node, most, goes_on)
     wanted = node.size("trip_count")
-    if isinstance(wanted, int) and isinstance(slices, int) and trips == slices and slices < wanted:
+    if isinstance(wanted, int) and isinstance(slices, int) and (trips == slices) is True and slices < wanted:
         whole = _slices_of_all(body, tensors)
         more = isinstance(whole, int) and whole >= wanted
         does = "slices all of the axis" if more else "fails behind these"

@@ -319,6 +319,20 @@ def test_an_output_that_no_iteration_gives_is_zero():
     assert loop(body, 0, TRUE, numbers(10))[0].tolist() == [0]
 
 
+def test_a_loop_that_may_stop_before_its_slices_end_is_inferred():
+    body = Body(
+        (BodyInput(2, 0, axis=0),),
+        (BodyOutput(-1, 1, purpose="execution_condition"), BodyOutput(0, 0), BodyOutput(1, 0, axis=0)),
+        (),
+        1,
+        2,
+        lambda tensors: [tensors[0], Tensor("boolean", ())],
+    )
+    last, joined = loop_shapes(body, Tensor.of(np.array(3)), Tensor.of(TRUE), tensor("f32", 3, 2))
+    assert last == (1, 2)
+    assert [str(size) for size in joined] == ["1..3", "2"]
+
+
 def test_a_loop_ends_with_its_slices():
     body = Body(
         (BodyInput(2, 0, axis=0),),
