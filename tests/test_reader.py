@@ -688,6 +688,18 @@ def test_a_parameter_that_no_entry_names_is_told_beside_an_entry_that_names_none
     assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E201", "E218"]
 
 
+def test_an_input_of_a_loop_that_no_entry_takes_is_told_at_its_port():
+    entry = '<input external_port_id="4" internal_layer_id="3"/>'
+    text = changed(loop().text, (entry, ""))
+    assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E218"]
+    unread = 'from-layer="2" from-port="0" to-layer="4" to-port="1"'
+    text = changed(text, ('from-layer="3" from-port="0" to-layer="4" to-port="1"', unread))
+    (found,) = irrun.validate(text.encode(), loop().weights).errors
+    assert (found.code, found.message) == ("E213", "no <input> of the port map takes input 4")
+    with pytest.raises(RuntimeError, match="Number of inputs must be the same as number of input descriptions"):
+        ov.Core().read_model(text.encode(), loop().weights)
+
+
 def test_each_body_is_told_of_an_entry_for_a_layer_that_it_has_not():
     text = changed(
         branch().text, ('external_port_id="2" internal_layer_id="3"', 'external_port_id="2" internal_layer_id="9"')

@@ -8,7 +8,7 @@ from itertools import islice
 
 from irrun.diagnostics import Note
 from irrun.ir.findings import Findings, whole_number
-from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, PortMap, Value
+from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, Port, PortMap, Value
 from irrun.ir.identities import Identities
 from irrun.ir.unread import EDGE_ATTRIBUTES, ENTRY_ATTRIBUTES, report_attributes, report_element
 from irrun.ir.xml import Element
@@ -175,8 +175,10 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, told: set[Value], finding
     if port_map is not None:
         fed = {entry.internal for entry in inputs}
         hungry = [each for each in body.graph.parameters if each not in fed and (each in fed_back or _is_read(each))]
-        _report_hungry(_without_lost(hungry, inputs, layer, body.graph), fed_back, layer, findings)
-        _check_purposes(layer, entries, fed_back, findings)
+        hungry = _without_lost(hungry, inputs, layer, body.graph)
+        _report_hungry(hungry, fed_back, layer, findings)
+        if _check_purposes(layer, entries, fed_back, findings):
+            _report_unmapped(layer, inputs, hungry, findings)
     body.lost |= any(entry.port_map is None for entry in outputs)
     sound = {entry.port_map for entry in outputs}
     body.outputs = [entry for entry in body.outputs if entry in sound]
@@ -500,10 +502,11 @@ def _warn_of_sliced(edge: Element, entry: PortMap, layer: Layer, findings: Findi
     findings.add("W943", message, edge, "to-layer", layer=layer, notes=notes, help=help)
 
 
-def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[Layer], findings: Findings) -> None:
-    """Report entries without a port that have no purpose either, purposes that nothing knows, and conditions twice."""
+def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[Layer], findings: Findings) -> bool:
+    """Report entries without a port that have no purpose either, purposes that nothing knows, and conditions twice;
+    whether these are the entries of a layer of its type."""
     if layer.type.lower() not in NEEDED_BODIES:  # an op that nobody knows, which is reported, or one of a package
-        return
+        return False
     loop = layer.type.lower() in LOOPS
     inputs = [entry for entry in entries if entry.element.tag == "input"]
     outputs = [entry for entry in entries if entry.element.tag == "output"]
@@ -515,7 +518,7 @@ def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[La
         )
         help = 'is type="Loop" meant?'
         findings.add("E213", message, layer.element, "type", layer=layer, help=help)
-        return
+        return False
     if loop and not conditions and (wrong := next((entry for entry in outputs if entry.purpose), None)):
         help = f'write purpose="{PURPOSES["output"]}"; a Loop needs one result that says whether to go on'
         message = f"the purpose `{wrong.purpose}` means nothing here"
@@ -548,6 +551,7 @@ def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[La
     for entry in outputs:
         if entry.purpose and not (loop and entry.purpose == PURPOSES["output"]):
             _warn_of_purpose(entry, layer, findings)
+    return True
 
 
 def _check_purpose_of_input(
@@ -611,6 +615,35 @@ def _feeds(entry: _Entry, layer: Layer, parameter: Layer) -> bool:
     if "axis" not in entry.element.attributes:
         return given.declares_as(wanted)
     return given.precision in (None, wanted.precision) and len(given.dims) == len(wanted.dims)
+
+
+def _report_unmapped(layer: Layer, entries: list[_Entry], hungry: list[Layer], findings: Findings) -> None:
+    """Report inputs of a loop that no entry takes, without those that entries which name none, or Parameters that get
+    no value, which is reported, can be meant for."""
+    type = layer.type.lower()
+    if type in BRANCHES:
+        return
+    taken = {entry.external for entry in entries}
+    left = [at for at in range(OF_COUNTS if type in LOOPS else 0, len(layer.inputs)) if at not in taken]
+    left = [at for at in left if layer.input_edges[at] is not None]
+    for parameter in hungry[:_MAX_SEARCHED] if left else ():
+        wanted = parameter.outputs[0].port if parameter.outputs else None
+        left.remove(max(left, key=lambda at: _likeness(layer.input_ports[at], wanted)))
+        if not left:
+            break
+    counting = [entry for entry in entries if entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"]]
+    named = sum(0 <= external < len(layer.inputs) for external in taken if external is not None)
+    for at in left[len(entries) - len(counting) - named :]:
+        message = f"no <input> of the port map takes input {at}"
+        help = "map it to a Parameter of the body, or delete the port and its edge; OpenVINO refuses the model"
+        findings.add("E213", message, layer.input_ports[at].element, layer=layer, help=help)
+
+
+def _likeness(given: Port, wanted: Port | None) -> tuple[bool, ...]:
+    """How much an input is declared as a Parameter, which may get slices of it."""
+    if wanted is None:
+        return ()
+    return given.precision in (None, wanted.precision), len(given.dims) == len(wanted.dims), given.dims == wanted.dims
 
 
 def _report_hungry(parameters: list[Layer], fed_back: dict[Layer, Element], layer: Layer, findings: Findings) -> None:
