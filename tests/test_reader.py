@@ -688,6 +688,13 @@ def test_a_parameter_that_no_entry_names_is_told_beside_an_entry_that_names_none
     assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E201", "E218"]
 
 
+def test_a_layer_without_an_id_and_the_port_without_one_in_it_are_all_that_is_told():
+    text = changed(loop().text, ('id="2" name="row"', 'id="x" name="row"'))
+    port = text.index('<port id="0"', text.index('name="row"'))
+    text = text[:port] + text[port:].replace('id="0"', 'id="y"', 1)
+    assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E202", "E202"]
+
+
 def test_an_input_of_a_loop_that_no_entry_takes_is_told_at_its_port():
     entry = '<input external_port_id="4" internal_layer_id="3"/>'
     text = changed(loop().text, (entry, ""))

@@ -194,8 +194,9 @@ CODES: dict[str, Code] = {
         "wrong entry of a port map",
         "`internal_layer_id` is the id of a Parameter (for <input>) or a Result (for <output>) of the body. "
         "`external_port_id` of an <input> is the position of an input of the layer, from 0 on, not the id of its "
-        "port; outputs are numbered by ascending `external_port_id`, and each output port has one entry. What counts "
-        "iterations is not sliced. OpenVINO fails with `unordered_map::at`, or not at all.",
+        "port; outputs are numbered by ascending `external_port_id`, and each output port has one entry, as has each "
+        "input of a loop. What counts iterations is not sliced. OpenVINO fails with `unordered_map::at`, or not "
+        "at all.",
         (
             '<input external_port_id="20" internal_layer_id="0"/>',
             '<input external_port_id="2" internal_layer_id="0"/>',

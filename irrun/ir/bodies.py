@@ -194,6 +194,7 @@ class _Entry:
     external: int | None
     internal: Layer | None
     lost: bool
+    axis: int | None = None
     port_map: PortMap | None = None
 
     @property
@@ -250,7 +251,9 @@ def _entry(element: Element, layer: Layer, inner: _Inner, findings: Findings) ->
         external = None
     internal, lost = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
     entry = _Entry(element, external if "external_port_id" in element.attributes else None, internal, lost)
-    axis = findings.integer(element, "axis", 0, layer) if "axis" in element.attributes else None
+    if "axis" in element.attributes:
+        entry.axis = _number(element, "axis", 0, layer, findings)
+    axis = 0 if "axis" in element.attributes and entry.axis is None else entry.axis
     if axis is not None and axis < 0 and element.tag == "input":
         help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
         findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
@@ -576,7 +579,7 @@ def _check_purpose_of_input(
         help = 'write external_port_id="-1": the counter gets no input, and OpenVINO fails on one of these'
         message = f"input {entry.external} says how often the loop runs, and is not for the body"
         findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help)
-    elif known and "axis" in entry.element.attributes:
+    elif known and entry.axis is not None:
         message = "the number of the iteration is not sliced, but the entry has an `axis`"
         help = "delete `axis` and what belongs to it; OpenVINO refuses the model"
         findings.add("E213", message, entry.element, "axis", layer=layer, help=help)
@@ -597,12 +600,15 @@ def _without_lost(hungry: list[Layer], entries: list[_Entry], layer: Layer, grap
     lost = [(number, entry) for number, entry in enumerate(entries) if entry.lost]
     if len(hungry) <= len(lost):
         return []
-    if len(hungry) > _MAX_SEARCHED:
+    if not lost or len(hungry) > _MAX_SEARCHED:
         return hungry[len(lost) :]
-    places = {parameter: number for number, parameter in enumerate(graph.parameters)} if lost else {}
+    places = {parameter: number for number, parameter in enumerate(graph.parameters)}
+    fed = {each.external: places[each.internal] for each in entries if each.external is not None and each.internal}
     for number, entry in lost:
+        before = max((at for at in fed if entry.external is not None and 0 <= at < entry.external), default=None)
+        place = number if before is None or entry.external is None else fed[before] + entry.external - before
         hungry.remove(
-            max(hungry, key=lambda parameter: (_feeds(entry, layer, parameter), -abs(places[parameter] - number)))
+            max(hungry, key=lambda parameter: (_feeds(entry, layer, parameter), -abs(places[parameter] - place)))
         )
     return hungry
 

@@ -263,11 +263,16 @@ def _identify(graph: Graph, index: _Index, edges: Sequence[Element]) -> None:
                 gaps.setdefault(id, []).append((edge, name, None))
     if len(gaps) > MAX_LOOSE:
         return
+    places: dict[Layer, int] = {}
+    following = 0
+    for layer in graph.layers:
+        places[layer] = following
+        following = following if layer.id == UNKNOWN_ID else layer.id + 1
     groups, identities.loose = identities.loose[:MAX_LOOSE], identities.loose[MAX_LOOSE:]
     named: set[Layer] = set()
     for group in groups:
         fits = {
-            (id, layer): _fit(id, gap, layer, graph)
+            (id, layer): _fit(id, gap, layer, places[layer])
             for id, gap in gaps.items()
             for layer in group[:MAX_LOOSE]
             if layer not in named
@@ -289,22 +294,19 @@ def _identify(graph: Graph, index: _Index, edges: Sequence[Element]) -> None:
             identities.doubtful.discard(left[0])
 
 
-def _fit(number: int, gap: _Gap, layer: Layer, graph: Graph) -> tuple[float, ...]:
-    """How well edges that name an id fit the ports of a layer, most of them or not, and the id its place among the
-    others."""
+def _fit(number: int, gap: _Gap, layer: Layer, following: int) -> tuple[float, ...]:
+    """How well edges that name an id fit the ports of a layer, most of them or not, and how near that is to the one
+    `following` that of the layer before it."""
     ends: dict[str, set[str | None]] = {"to-layer": set(), "from-layer": set()}
     for edge, name, _ in gap:
         ends[name].add(edge.attributes.get(name.replace("layer", "port")))
     inputs = {str(port.id) for port in layer.input_ports}
     outputs = {str(value.port.id) for value in layer.outputs}
     fitting = len(ends["to-layer"] & inputs) + len(ends["from-layer"] & outputs)
-    if not fitting:
-        return _NOWHERE
     strange = len(ends["to-layer"] - inputs) + len(ends["from-layer"] - outputs)
-    before = next(
-        (each.id for each in reversed(graph.layers[: graph.layers.index(layer)]) if each.id != UNKNOWN_ID), -1
-    )
-    return fitting > strange, -strange, -len(inputs - ends["to-layer"]), -abs(number - before - 1)
+    if not fitting and (number != following or (ends["to-layer"] and not inputs)):
+        return _NOWHERE
+    return fitting > strange, -strange, -len(inputs - ends["to-layer"]), -abs(number - following)
 
 
 def _naming(rest: Sequence[Element]) -> tuple[Note, ...]:
