@@ -1,6 +1,7 @@
 """Reading models: what is in the graph, and one diagnostic at the right place for each thing that is wrong."""
 
 import os
+import re
 from itertools import combinations
 
 import numpy as np
@@ -688,9 +689,10 @@ def test_a_parameter_that_no_entry_names_is_told_beside_an_entry_that_names_none
     assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E201", "E218"]
 
 
-def test_a_layer_without_an_id_and_the_port_without_one_in_it_are_all_that_is_told():
-    text = changed(loop().text, ('id="2" name="row"', 'id="x" name="row"'))
-    port = text.index('<port id="0"', text.index('name="row"'))
+@pytest.mark.parametrize("name", ["row", "total"])
+def test_a_layer_without_an_id_and_the_port_without_one_in_it_are_all_that_is_told(name):
+    text = re.sub(rf'id="." name="{name}"', f'id="x" name="{name}"', loop().text)
+    port = text.index('<port id="0"', text.index(f'name="{name}"'))
     text = text[:port] + text[port:].replace('id="0"', 'id="y"', 1)
     assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E202", "E202"]
 
@@ -699,6 +701,8 @@ def test_an_input_of_a_loop_that_no_entry_takes_is_told_at_its_port():
     entry = '<input external_port_id="4" internal_layer_id="3"/>'
     text = changed(loop().text, (entry, ""))
     assert [found.code for found in irrun.validate(text.encode(), loop().weights).errors] == ["E218"]
+    other = changed(loop().text, (entry, entry.replace('"4"', '"0"')))
+    assert [found.code for found in irrun.validate(other.encode(), loop().weights).errors] == ["E401"]
     unread = 'from-layer="2" from-port="0" to-layer="4" to-port="1"'
     text = changed(text, ('from-layer="3" from-port="0" to-layer="4" to-port="1"', unread))
     (found,) = irrun.validate(text.encode(), loop().weights).errors

@@ -257,6 +257,7 @@ def _entry(element: Element, layer: Layer, inner: _Inner, findings: Findings) ->
     if axis is not None and axis < 0 and element.tag == "input":
         help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
         findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
+        entry.axis = None
     start, end = findings.integer(element, "start", 0, layer), findings.integer(element, "end", -1, layer)
     stride, size = findings.integer(element, "stride", 1, layer), findings.integer(element, "part_size", 1, layer)
     sound = len(findings.diagnostics) == before
@@ -630,7 +631,8 @@ def _report_unmapped(layer: Layer, entries: list[_Entry], hungry: list[Layer], f
     if type in BRANCHES:
         return
     taken = {entry.external for entry in entries}
-    left = [at for at in range(OF_COUNTS if type in LOOPS else 0, len(layer.inputs)) if at not in taken]
+    own = OF_COUNTS if type in LOOPS else 0
+    left = [at for at in range(own, len(layer.inputs)) if at not in taken]
     left = [at for at in left if layer.input_edges[at] is not None]
     for parameter in hungry[:_MAX_SEARCHED] if left else ():
         wanted = parameter.outputs[0].port if parameter.outputs else None
@@ -638,7 +640,7 @@ def _report_unmapped(layer: Layer, entries: list[_Entry], hungry: list[Layer], f
         if not left:
             break
     counting = [entry for entry in entries if entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"]]
-    named = sum(0 <= external < len(layer.inputs) for external in taken if external is not None)
+    named = sum(own <= external < len(layer.inputs) for external in taken if external is not None)
     for at in left[len(entries) - len(counting) - named :]:
         message = f"no <input> of the port map takes input {at}"
         help = "map it to a Parameter of the body, or delete the port and its edge; OpenVINO refuses the model"

@@ -115,6 +115,8 @@ def _index(graph: Graph, findings: Findings) -> _Index:
     index = _Index(identities)
     alike: dict[int, list[Layer]] = {}
     for layer in graph.layers:
+        if not layer.element.deferred:  # else its ports have ids of their own
+            _note_nameless(layer, index)
         if layer.id == UNKNOWN_ID:
             identities.loose.append([layer])
             identities.doubtful.add(layer)
@@ -129,20 +131,21 @@ def _index(graph: Graph, findings: Findings) -> _Index:
             notes = (Note(f"layer {first} has it, too", first.span),)
             help = "give the layer an id of its own and mend its edges; OpenVINO keeps only the last layer of an id"
             findings.add("E203", message, layer.element, "id", layer=layer, help=help, notes=notes)
-        if layer.element.deferred:  # so that its ports have ids of their own
-            continue
-        for output, ids in enumerate(
-            ([port.id for port in layer.input_ports], [each.port.id for each in layer.outputs])
-        ):
-            if UNKNOWN_ID in ids or (len(ids) > 1 and len(set(ids)) < len(ids)):
-                nameless = [at for at, id in enumerate(ids) if id == UNKNOWN_ID or id in ids[:at]]
-                index.nameless[layer, bool(output)] = nameless
     if identities.loose:
         graph.unsure = True
         findings.identities[graph] = identities
     strange = identities.doubtful.union(layer for layer, _ in index.nameless)
     index.written = {str(layer.id): layer for layer in graph.layers if layer not in strange}
     return index
+
+
+def _note_nameless(layer: Layer, index: _Index) -> None:
+    """Note down the ports of a layer that have no id, or that of another one before them."""
+    for output, ids in enumerate(([port.id for port in layer.input_ports], [each.port.id for each in layer.outputs])):
+        if UNKNOWN_ID in ids or (len(ids) > 1 and len(set(ids)) < len(ids)):
+            first = {id: at for at, id in reversed([*enumerate(ids)])}
+            nameless = [at for at, id in enumerate(ids) if id == UNKNOWN_ID or first[id] < at]
+            index.nameless[layer, bool(output)] = nameless
 
 
 def _connect_plainly(edge: Element, index: _Index) -> bool:
