@@ -132,6 +132,18 @@ CASES += [
         ),
         [CODES],
     ),
+    Case(
+        "FakeQuantize-1",
+        "of 65536 levels",
+        lambda data, *limits: opset1.fake_quantize(opset1.negative(data), *limits, levels=65536),
+        [np.array([-9, -0.25, 0.5, 9], np.float32), *map(Const, np.float32([-1, 1, -1, 1]))],
+        deviates=Departure(
+            "leaves it out where the limits of the output are those of the input; the page clips to them, and rounds",
+            f"levels = 65536; {CONSTANT}; input_low = output_low; input_high = output_high",
+        ),
+        expected=[np.array([1, 16383 / 65535, -32767 / 65535, -1], np.float32)],
+    ),
+    fake_quantize(*("of 65536 levels, rescaled", DATA, 65536, -1.0, 1.0, -2.0, 2.0), rtol=1e-4),
     fake_quantize(
         *("along axis 2, dynamic", LINES, 5, 0.0, [[[2.0, 4, 4, 4, 4]]], 0.0, [[[2.0, 4, 4, 4, 8]]]),
         dynamic=True,
