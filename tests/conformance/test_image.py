@@ -172,14 +172,14 @@ CASES += [
 ]
 
 
-def colour(op, title, *planes, dynamic=False):
+def colour(op, title, *planes, dynamic=False, **rest):
     make = {
         "NV12toRGB-8": opset8.nv12_to_rgb,
         "NV12toBGR-8": opset8.nv12_to_bgr,
         "I420toRGB-8": opset8.i420_to_rgb,
         "I420toBGR-8": opset8.i420_to_bgr,
     }[op]
-    return Case(op, title, make, list(planes), dynamic, rtol=1e-4, atol=1e-3)
+    return Case(op, title, make, list(planes), dynamic, rtol=1e-4, atol=1e-3, **rest)
 
 
 def plane(*shape, dtype=np.uint8):
@@ -194,6 +194,14 @@ for op in ("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"):
         colour(op, "f32", plane(2, 6, 6, 1, dtype=np.float32)),
         colour(
             op, "f32 planes, dynamic", *(plane(*s, dtype=np.float32) for s in [(2, 4, 6, 1), *halves]), dynamic=True
+        ),
+        colour(
+            *(op, "u8, halves", np.array([4, 4, 4, 4, 154, 154], np.uint8).reshape(1, 3, 2, 1)),
+            deviates=Departure(
+                "rounds halves to even; the reference rounds them away from zero",
+                "data is u8; result is rounded from a half",
+            ),
+            expected=[np.tile(np.array([28, 0, 39] if "RGB" in op else [39, 0, 28], np.uint8), (1, 2, 2, 1))],
         ),
     ]
 
