@@ -28,6 +28,9 @@ MOVED, DRAWS = 64.0, 8
 numbers up or down, and then, so often, some up and some down, as what cancels in sums is not moved otherwise."""
 
 
+KNOWN = "oneDNN may make a number of the NaN of a product or a convolution: --engine reference shows where it goes"
+
+
 class Comparison(NamedTuple):
     """How far results may lie apart: `steps` of rounding of the number itself, or `sums` of the largest one beside it,
     which is what sums in another order come to. Integers, booleans and what is not finite must be equal."""
@@ -69,14 +72,17 @@ class Comparison(NamedTuple):
                 Note(f"computed together: {part.op.name}, layer {part.layer}", part.layer.span)
                 for part in instruction.parts
             ]
-            help = f"that is a mistake in the engine {by}, not in the model: run with --engine reference, and report it"
+            mistake = (
+                f"that is a mistake in the engine {by}, not in the model: run with --engine reference, and report it"
+            )
+            known = by == "onednn" and bool(instruction.posts) and bool(np.isnan(right[wrong]))
             raise kernels.placed(
                 Diagnostic(
                     "E604",
                     f"{message}, but {right[wrong]} by the kernels of its ops",
                     layer.span,
                     layer.label,
-                    help,
+                    KNOWN if known else mistake,
                     tuple(notes if instruction.posts else ()),
                 )
             )

@@ -93,6 +93,15 @@ def test_layers_that_are_computed_together_are_listed(tmp_path, monkeypatch):
     ]
 
 
+def test_a_number_that_onednn_makes_of_nan_is_not_called_a_mistake(tmp_path):
+    b = model()
+    b.result(b.one("ReLU-1", b.one("MatMul-1", anything(b, "f4", (2, 2)), b.constant(np.eye(2, dtype="f4")), **PLAIN)))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine="check")
+    with pytest.raises(irrun.ExecutionError, match=r"E604.*by the engine onednn, but nan") as error:
+        ours.run([F32([[1, np.nan], [0, 2]])])
+    assert error.value.diagnostics[0].help.startswith("oneDNN may make a number of the NaN")
+
+
 def test_the_first_layer_that_is_wrong_is_named_and_not_those_behind_it(tmp_path, monkeypatch):
     b = model()
     y = b.one("SoftMax-1", anything(b, "f4", (2, 3)), axis=1)
