@@ -75,6 +75,18 @@ CASES = [
     Case("Squeeze-1", "all", lambda x: _get_node_factory("opset1").create("Squeeze", [x.output(0)]), [rows(1, 3, 1)]),
     Case("Squeeze-1", "an axis that is no 1", opset1.squeeze, [rows(1, 3, 1), axes(1, 2)]),
     Case("Squeeze-1", "sizes unknown", opset1.squeeze, [rows(1, 3, dtype=np.int32), axes(0)], dynamic=True),
+    Case(
+        "Squeeze-1",
+        "an axis that is no 1 where sizes are unknown",
+        opset1.squeeze,
+        [rows(2, 3), axes(0)],
+        dynamic=True,
+        deviates=Departure(
+            "refuses an axis of another size than 1 where sizes are unknown; where they are known both keep it",
+            "data is dynamic; axes is connected; (one of the axes is of another size)",
+        ),
+        expected=[rows(2, 3)],
+    ),
     Case("Squeeze-15", "two axes", opset15.squeeze, [rows(1, 3, 1), axes(0, 2)]),
     Case("Squeeze-15", "skips", lambda x, a: opset15.squeeze(x, a, True), [rows(2, 3, 1), axes(0, 2)]),
     Case(
