@@ -310,6 +310,19 @@ CASES = [
     ),
     Case(
         "ScaledDotProductAttention-13",
+        "no keys",
+        attention(),
+        [f32(2, 3, 4, 5), f32(2, 3, 0, 5), f32(2, 3, 0, 7)],
+        dynamic=True,
+        deviates=Departure(
+            "leaves the result as it is in memory, also of what it computes as one attention; a sum of nothing is 0",
+            "key is empty; query is not empty",
+        ),
+        expected=[np.zeros((2, 3, 4, 7), np.float32)],
+        crashes=True,
+    ),
+    Case(
+        "ScaledDotProductAttention-13",
         "row of -infinity",
         attention(),
         [np.ones((1, 2, 2), np.float32)] * 3 + [np.array([[[0, 0], [-np.inf, -np.inf]]], np.float32)],
