@@ -587,6 +587,20 @@ CASES += [
         ),
         expected=[FIVE, X, FIVE],
     ),
+    Case(
+        "ReadValue-6",
+        "first value from a graph, joined",
+        lambda x, y: lengthened(x, opset1.multiply(y, opset1.constant(np.float32(2)))),
+        [X, FIVE],
+        dynamic=True,
+        deviates=Departure(
+            "refuses a first value that is computed where Concat joins it, unless attention reads it; "
+            "the page has any first value",
+            "init_value is connected; init_value is not constant; init_value is dynamic; "
+            "(it is no input, and Concat reads the result)",
+        ),
+        expected=[np.concatenate([FIVE * 2, X])],
+    ),
     Case("ReadValue-6", "in a loop", counting_in_loop, [X, Const(np.int64(3))], later=[[X * 2], RESET, [X], [X]]),
     Case(
         "ReadValue-6",
