@@ -2,7 +2,7 @@
 
 import numpy as np
 import openvino as ov
-from openvino import opset1, opset3, opset6
+from openvino import opset1, opset3, opset6, opset8
 from openvino.op import loop, tensor_iterator
 
 from conformance.harness import RESET, Case, Const, Departure, conformance, with_attribute
@@ -446,6 +446,12 @@ def from_graph(make):
     return lambda x, y: make(x, opset1.add(opset1.multiply(y, opset1.constant(np.float32(2))), x))
 
 
+def from_nothing(x, y):
+    """A variable that begins with no elements of what is given."""
+    none = opset8.slice(y, *(opset1.constant(np.int64([number])) for number in (0, 0, 1, 0)))
+    return lengthened(x, none)
+
+
 def handed_on(make):
     """What is stored, and what the Assign makes of it."""
 
@@ -600,6 +606,19 @@ CASES += [
             "(it is no input, and Concat reads the result)",
         ),
         expected=[np.concatenate([FIVE * 2, X])],
+    ),
+    Case(
+        "ReadValue-6",
+        "no elements from a graph",
+        from_nothing,
+        [X, FIVE],
+        dynamic=True,
+        deviates=Departure(
+            "refuses to store another size than a first value has that is computed, where its size is known, "
+            "unless attention reads it; the page has any that variable_shape allows",
+            "init_value is connected; init_value is not constant; init_value is empty",
+        ),
+        expected=[X],
     ),
     Case("ReadValue-6", "in a loop", counting_in_loop, [X, Const(np.int64(3))], later=[[X * 2], RESET, [X], [X]]),
     Case(
