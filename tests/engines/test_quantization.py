@@ -1,4 +1,4 @@
-"""FakeQuantize on numpy: bit by bit what the op's kernel gives, alone and behind others."""
+"""FakeQuantize and FakeConvert on numpy: bit by bit what the ops' kernels give, alone and behind others."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from engines.works import THREADS, computed, plain, work_of
 
 from irrun.engines.vectorized import convolution, elementwise
 from irrun.engines.work import Post
+from irrun.spec.dtypes import numpy_dtype
 
 ATTRS = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
 rng = np.random.default_rng(11)
@@ -125,3 +126,23 @@ def check(data: Any, levels: int, *limits: Any, constant: tuple[int, ...] = (1, 
     (found,) = computed(compiled, work, arrays)
     np.testing.assert_array_equal(found, expected)
     return found
+
+
+@pytest.mark.parametrize("shift", [None, 0.25])
+@pytest.mark.parametrize("type", ["f8e4m3", "f8e5m2"])
+def test_every_bit_of_fake_convert(type: str, shift: float | None) -> None:
+    codes = np.arange(256, dtype=np.uint8).view(numpy_dtype(type)).astype(np.float32)
+    numbers = np.sort(codes[np.isfinite(codes)])
+    halves = (numbers[1:] + numbers[:-1]) / 2
+    data = np.concatenate([codes, halves, np.nextafter(halves, f32(0)), np.nextafter(halves, f32(np.inf))])
+    data = np.concatenate([data, -data, f32([0, -0.0, 1e-45, -1e-30, 3e38, -3e38, 449, -57345])])
+    for scale in (f32(1), f32([[1], [0.3], [-7]]), f32(1e30)):
+        given = [np.tile(data, (3, 1)), scale] + ([] if shift is None else [np.full_like(scale, shift)])
+        name, attrs = "FakeConvert-13", {"destination_type": type}
+        work = work_of(name, attrs, given, [(given[0].shape, "f32")], (), tuple(range(1, len(given))))
+        compiled = elementwise.COMPILERS[name](work, THREADS)
+        assert compiled is not None
+        (found,) = computed(compiled, work, given)
+        expected = plain(name, attrs, given)
+        np.testing.assert_array_equal(found, expected)
+        np.testing.assert_array_equal(np.signbit(found), np.signbit(expected))

@@ -29,7 +29,7 @@ from irrun.engines.vectorized.posts import (
     stage_of,
     viewed,
 )
-from irrun.engines.vectorized.quantization import fake_quantize_stage
+from irrun.engines.vectorized.quantization import fake_convert_stage, fake_quantize_stage
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work, chain
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
@@ -92,6 +92,9 @@ def _stage(work: Work, operands: list[Operand]) -> Stage | None:
     name, type = work.name, operands[0].type
     if name == "FakeQuantize-1":
         return fake_quantize_stage(work.attrs, type, fixed=all(operand.value is not None for operand in operands[1:]))
+    if name == "FakeConvert-13":
+        constant = type == "f32" and all(operand.value is not None for operand in operands[1:])
+        return fake_convert_stage(work.attrs) if constant else None
     if name == "Convert-1":
         return _conversion(type, work.outputs[0].type)
     if name == "Select-1":
@@ -149,7 +152,7 @@ COMPILERS = dict.fromkeys(
         *UNARY,
         *BINARY,
         *("Clamp-1", "Convert-1", "Divide-1", "Elu-1", "Gelu-7", "HardSigmoid-1", "Power-1", "ReLU-1", "Round-5"),
-        *("FakeQuantize-1", "Select-1", "SquaredDifference-1"),
+        *("FakeConvert-13", "FakeQuantize-1", "Select-1", "SquaredDifference-1"),
     ),
     element_wise,
 )

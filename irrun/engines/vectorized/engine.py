@@ -24,7 +24,7 @@ MODULES = {
         SoftSign-9 Sqrt-1 Swish-4 Tan-1 Tanh-1 Add-1 BitwiseAnd-13 BitwiseOr-13 BitwiseXor-13 Equal-1 FloorMod-1
         Greater-1 GreaterEqual-1 Less-1 LessEqual-1 LogicalAnd-1 LogicalOr-1 LogicalXor-1 Maximum-1 Minimum-1 Mod-1
         Multiply-1 NotEqual-1 PReLU-1 Subtract-1 Xor-1 Clamp-1 Convert-1 Divide-1 Elu-1 Gelu-7 HardSigmoid-1 Power-1
-        ReLU-1 Round-5 FakeQuantize-1 Select-1 SquaredDifference-1
+        ReLU-1 Round-5 FakeConvert-13 FakeQuantize-1 Select-1 SquaredDifference-1
     """,
     "products": "MatMul-1 PickedProduct-0",
     "convolution": "Convolution-1",

@@ -110,6 +110,7 @@ NANOSECONDS = {
     **dict.fromkeys(("HSwish-4", "PReLU-1", "SoftSign-9"), 0.5),
     **dict.fromkeys(("FloorMod-1", "Mod-1"), 6.0),
     "FakeQuantize-1": 0.7,
+    "FakeConvert-13": 1.0,
 }
 """What an op takes about for an element in the cache; those that are not here take 0.15."""
 

@@ -1,4 +1,4 @@
-"""FakeQuantize as passes over blocks that stay in the cache, bit by bit what the op's kernel gives."""
+"""FakeQuantize and FakeConvert as passes over blocks that stay in the cache, bit by bit what the ops' kernels give."""
 
 from __future__ import annotations
 
@@ -14,6 +14,11 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
 
+NARROW = {"f8e4m3": (448.0, 2.0**-6, 3), "f8e5m2": (57344.0, 2.0**-14, 2)}
+"""Of each type of 8 bits the largest number, the least one with all its digits, and how many bits these have."""
+
+EXPONENT = np.int32(0x7F800000)
+
 
 def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = True) -> Callable[..., list[Call]] | None:
     """Binds FakeQuantize-1 to a block of `type`, given it, the four limits and the output; None if it is not taken.
@@ -23,6 +28,39 @@ def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = Tr
     if not broadcasts_by_numpy(attrs) or type not in ("f32", "f64"):
         return None
     return partial(_bound, numpy_dtype(type).type(attrs["levels"] - 1), fixed)
+
+
+def fake_convert_stage(attrs: Mapping[str, Any]) -> Callable[..., list[Call]]:
+    """Binds FakeConvert-13 to a block of f32, given it, the scale, the shift if there is one, and the output."""
+    largest, normal, bits = NARROW[attrs["destination_type"]]
+    numbers = (-largest, largest, normal, 1.5 * 2.0 ** (23 - bits))
+    low, high, least, factor = (np.array(number, np.float32) for number in numbers)
+    return partial(_converted, low, high, partial(_narrowed, least, factor))
+
+
+def _converted(
+    low: Array, high: Array, narrowed: Callable[[Array], None], data: Array, scale: Array, *others: Array
+) -> list[Call]:
+    *shift, output = others
+    return [
+        partial(np.multiply, data, scale, output),
+        *(partial(np.subtract, output, own, output) for own in shift),
+        partial(functions.clip, output, low, high, output),
+        partial(narrowed, output),
+        *(partial(np.add, output, own, output) for own in shift),
+        partial(np.divide, output, scale, output),
+    ]
+
+
+def _narrowed(least: Array, factor: Array, output: Array) -> None:
+    """Round to as many bits as `factor` leaves of those of f32 beside it: it is 1.5 times what has no others."""
+    far, near = functions.temporary(output), functions.temporary(output, 1)
+    np.bitwise_and(output.view(np.int32), EXPONENT, far.view(np.int32))  # powers of two
+    np.maximum(far, least, out=far)
+    np.multiply(far, factor, far)
+    np.add(output, far, near)
+    np.subtract(near, far, near)
+    np.copysign(near, output, output)
 
 
 def _bound(
