@@ -182,6 +182,10 @@ def element_wise(draw: Draw, name: str) -> Case:
         limits = [np.full(rows, value, np.float32) for value in (-1.5, 1.25, -1.5, draw.choose.choice((1.25, 3.0)))]
         levels = {"levels": draw.choose.choice((2, 16, 256)), "auto_broadcast": "numpy"}
         return Case(name, levels, [shape, *limits], frozenset(range(1, 5)))
+    if name == "FakeConvert-13":
+        numbers = [np.array(value, np.float32) for value in (draw.choose.choice((0.5, 100.0)), 0.25)]
+        attrs = {"destination_type": draw.choose.choice(("f8e4m3", "f8e5m2"))}
+        return Case(name, attrs, [shape, *numbers[: draw.choose.choice((1, 2))]], frozenset((1, 2)))
     if name == "Swish-4":
         return Case(name, attrs, [shape, draw.choose.choice((None, np.array(1.5, np.float32)))])
     if name == "PReLU-1":
