@@ -634,10 +634,12 @@ def test_two_things_that_are_wrong_with_ids_and_edges(first, second, tmp_path):
 def assert_both_are_told(text, weights, *planted):
     """Each of two defects is an error at its line, and there is no other one."""
     for old, new, *_ in planted:
-        text = changed(text, (old, new))
-    lines = text.splitlines()
-    wanted = {(code, number) for *_, code, mark in planted for number, line in enumerate(lines, 1) if mark in line}
-    assert len(wanted) == len(planted)
+        assert text.count(old) == 1
+        text = text.replace(old, new)
+    wanted = set()
+    for *_, code, mark in planted:
+        (line,) = (number for number, line in enumerate(text.splitlines(), 1) if mark in line)
+        wanted.add((code, line))
     found = [(each.code, each.line) for each in irrun.validate(text.encode(), weights).errors]
     assert sorted(found) == sorted(wanted)
 
@@ -673,7 +675,12 @@ PLANTED_IN_A_LOOP = {
     ),
     "a purpose that is misspelt": ("execution_condition", "condition", "E213", 'purpose="condition"'),
     "an edge to no port": ('to-layer="7" to-port="1"', 'to-layer="7" to-port="8"', "E206", 'to-port="8"'),
-    "an edge from no number": ('from-layer="3"', 'from-layer="?"', "E202", 'from-layer="?"'),
+    "an edge from no number": (
+        'from-layer="3" from-port="0" to-layer="4"',
+        'from-layer="?" from-port="0" to-layer="4"',
+        "E202",
+        'from-layer="?"',
+    ),
 }
 
 

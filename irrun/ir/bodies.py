@@ -29,7 +29,8 @@ _ENDS = {"input": "Parameter", "output": "Result"}
 OF_COUNTS = 2
 """Inputs of a Loop that say how often it runs, the first ones."""
 
-OF_SLICES = ("start", "end", "stride", "part_size")
+OF_SLICES = {"start": 0, "end": -1, "stride": 1, "part_size": 1}
+"""What says which slices an entry is for, and what goes without saying."""
 ENTRY_ENDS = ("external_port_id", "internal_layer_id")
 BACK_ENDS = ("from-layer", "to-layer")
 _FROM_THE_FIRST = "count the axes from the first one, which is 0"
@@ -177,7 +178,7 @@ def read_maps(layer: Layer, tag: str, body: LayerBody, told: set[Value], finding
         hungry = [each for each in body.graph.parameters if each not in fed and (each in fed_back or _is_read(each))]
         hungry = _without_lost(hungry, inputs, layer, body.graph)
         _report_hungry(hungry, fed_back, layer, findings)
-        if _check_purposes(layer, entries, fed_back, findings):
+        if _check_purposes(layer, inputs, outputs, fed_back, findings):
             _report_unmapped(layer, inputs, hungry, findings)
     body.lost |= any(entry.port_map is None for entry in outputs)
     sound = {entry.port_map for entry in outputs}
@@ -217,8 +218,7 @@ class _Inner:
         if self._named is None:
             found = self.body.graph.element.find("edges")
             edges = found.children if found is not None else ()
-            ends = ("from-layer", "to-layer")
-            self._named = {whole_number(edge.attributes.get(end, "")) for edge in edges for end in ends}
+            self._named = {whole_number(edge.attributes.get(end, "")) for edge in edges for end in BACK_ENDS}
         return id in self._named or (self.body.graph.unsure and not self.body.graph.layers)
 
     def ids(self, type: str) -> list[int]:
@@ -242,8 +242,7 @@ def _withdraw_lost(graph: Graph, findings: Findings) -> None:
 def _entry(element: Element, layer: Layer, inner: _Inner, findings: Findings) -> _Entry:
     """An entry of a port map as far as it can be read; what is wrong with it by itself is reported."""
     _report_unread(element, ENTRY_ENDS, ENTRY_ATTRIBUTES, layer, findings)
-    before = len(findings.diagnostics)
-    external = _number(element, "external_port_id", UNCONNECTED, layer, findings)
+    external = findings.integer(element, "external_port_id", UNCONNECTED, layer)
     if external is not None and external < UNCONNECTED:
         message = f"`external_port_id` is {external}, but must be a port number, or -1 for none"
         help = "an <input> has the number of an input of the layer, from 0 on, an <output> the id of an output port"
@@ -252,15 +251,14 @@ def _entry(element: Element, layer: Layer, inner: _Inner, findings: Findings) ->
     internal, lost = _inside(element, "internal_layer_id", _ENDS[element.tag], "E213", layer, inner, findings)
     entry = _Entry(element, external if "external_port_id" in element.attributes else None, internal, lost)
     if "axis" in element.attributes:
-        entry.axis = _number(element, "axis", 0, layer, findings)
+        entry.axis = findings.integer(element, "axis", 0, layer)
     axis = 0 if "axis" in element.attributes and entry.axis is None else entry.axis
     if axis is not None and axis < 0 and element.tag == "input":
         help = f"OpenVINO reads none from the end here, as the page has them: {_FROM_THE_FIRST}"
         findings.add("E213", f"`axis` is {axis}, but must be 0 or more", element, "axis", layer=layer, help=help)
         entry.axis = None
-    start, end = findings.integer(element, "start", 0, layer), findings.integer(element, "end", -1, layer)
-    stride, size = findings.integer(element, "stride", 1, layer), findings.integer(element, "part_size", 1, layer)
-    sound = len(findings.diagnostics) == before
+    slices = [findings.integer(element, name, default, layer) for name, default in OF_SLICES.items()]
+    sound = (entry.axis is None) == ("axis" not in element.attributes)
     branch = layer.type.lower() in BRANCHES
     if (axis is None or branch) and any(name in element.attributes for name in ("axis", *OF_SLICES)):
         _warn_of_no_axis(element, branch, layer, findings)
@@ -268,8 +266,9 @@ def _entry(element: Element, layer: Layer, inner: _Inner, findings: Findings) ->
     if axis is not None and axis < 0 and element.tag == "output":
         what = "counted from the end, which OpenVINO's plugin does only where it unrolls the loop"
         findings.add("W944", f"`axis` is {axis}, {what}", element, "axis", layer=layer, help=_FROM_THE_FIRST)
-    if sound and entry.external is not None and internal is not None:
-        entry.port_map = PortMap(entry.external, internal, axis, start, end, stride, size, entry.purpose, element)
+    match (entry.external, internal, *slices):
+        case (int() as port, Layer() as inside, int() as start, int() as end, int() as stride, int() as size) if sound:
+            entry.port_map = PortMap(port, inside, axis, start, end, stride, size, entry.purpose, element)
     return entry
 
 
@@ -285,13 +284,6 @@ def _report_unread(
         report_attributes(element, known, findings, layer.graph, layer)
     for child in element.children:
         report_element(child, f"<{element.tag}>", "it has attributes only", findings, layer.graph, layer)
-
-
-def _number(element: Element, name: str, default: int, layer: Layer, findings: Findings) -> int | None:
-    """An attribute that may be negative; None, and an error, where it is no number."""
-    before = len(findings.diagnostics)
-    number = findings.integer(element, name, default, layer)
-    return number if len(findings.diagnostics) == before else None
 
 
 def _inside(
@@ -506,14 +498,14 @@ def _warn_of_sliced(edge: Element, entry: PortMap, layer: Layer, findings: Findi
     findings.add("W943", message, edge, "to-layer", layer=layer, notes=notes, help=help)
 
 
-def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[Layer], findings: Findings) -> bool:
+def _check_purposes(
+    layer: Layer, inputs: list[_Entry], outputs: list[_Entry], fed_back: Collection[Layer], findings: Findings
+) -> bool:
     """Report entries without a port that have no purpose either, purposes that nothing knows, and conditions twice;
     whether these are the entries of a layer of its type."""
     if layer.type.lower() not in NEEDED_BODIES:  # an op that nobody knows, which is reported, or one of a package
         return False
     loop = layer.type.lower() in LOOPS
-    inputs = [entry for entry in entries if entry.element.tag == "input"]
-    outputs = [entry for entry in entries if entry.element.tag == "output"]
     conditions = [entry for entry in outputs if entry.purpose == PURPOSES["output"]]
     counted = any(entry.external == UNCONNECTED and entry.purpose == PURPOSES["input"] for entry in inputs)
     if not loop and conditions and counted:
@@ -527,7 +519,7 @@ def _check_purposes(layer: Layer, entries: list[_Entry], fed_back: Collection[La
         help = f'write purpose="{PURPOSES["output"]}"; a Loop needs one result that says whether to go on'
         message = f"the purpose `{wrong.purpose}` means nothing here"
         findings.add("E213", message, wrong.element, "purpose", layer=layer, help=help)
-        outputs.remove(wrong)
+        outputs = [entry for entry in outputs if entry is not wrong]
         wrong.port_map = None
     named = [entry for entry in conditions if entry.internal is not None]
     if loop and len({entry.internal for entry in named}) > 1:
@@ -621,7 +613,7 @@ def _feeds(entry: _Entry, layer: Layer, parameter: Layer) -> bool:
     given, wanted = layer.input_ports[entry.external], parameter.outputs[0].port
     if "axis" not in entry.element.attributes:
         return given.declares_as(wanted)
-    return given.precision in (None, wanted.precision) and len(given.dims) == len(wanted.dims)
+    return all(_likeness(given, wanted)[:2])
 
 
 def _report_unmapped(layer: Layer, entries: list[_Entry], hungry: list[Layer], findings: Findings) -> None:

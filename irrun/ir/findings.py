@@ -100,8 +100,9 @@ class Findings:
         self.add("E202", message, element, name, graph=graph, layer=layer, help=help)
         return None
 
-    def integer(self, element: Element, name: str, default: int, layer: Layer) -> int:
-        """The attribute as a number that may be negative; `default`, and an error, where it is something else."""
+    def integer(self, element: Element, name: str, default: int, layer: Layer) -> int | None:
+        """The attribute as a number that may be negative, `default` where there is none; None, and an error, where it
+        is something else."""
         text = element.attributes.get(name)
         if text is None:
             return default
@@ -112,7 +113,7 @@ class Findings:
         message = f"`{name}` is `{text}`, but must be {what}"
         help = blank_help(text) or "write digits, with a minus before them if it is counted from the end"
         self.add("E202", message, element, name, layer=layer, help=help)
-        return default
+        return None
 
 
 def whole_number(text: str) -> int | None:

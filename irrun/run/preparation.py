@@ -167,7 +167,7 @@ class Preparation:
     ) -> None:
         self.built, self._kernels, self._comparison = built, kernels, comparison
         self._setting = replace(setting, anew=False)
-        self._ranked = all(built.tensors[number].shape is not None for number in built.parameters)
+        self._ranked = built.is_ranked(built.parameters)
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
         self._light = -1  # elements of inputs up to which programs are, as those that were made tell

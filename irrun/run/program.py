@@ -6,7 +6,7 @@ Passes (`irrun.run.passes`) make one of another; a frame (`irrun.run.frame`) has
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -262,6 +262,14 @@ class Program:
         """What is known of a tensor, its value where it is constant."""
         tensor, constant = self.tensors[number], self.constants.get(number)
         return tensor if constant is None else Tensor(tensor.type, constant.shape, constant)
+
+    def known_inputs(self, instruction: Instruction) -> list[Tensor | None]:
+        """The same of the inputs of an instruction."""
+        return [None if number is None else self.known(number) for number in instruction.inputs]
+
+    def is_ranked(self, numbers: Iterable[int | None]) -> bool:
+        """Whether it is known how many axes tensors have; None is none."""
+        return all(number is None or self.tensors[number].shape is not None for number in numbers)
 
     def repeats_itself(self) -> bool:
         """Whether many instructions are alike, as those of layers are, where the sizes are known."""

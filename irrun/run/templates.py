@@ -122,11 +122,7 @@ class Templates:
 def _is_sound(program: Program) -> bool:
     """Whether no instruction of a program is known to break its rule, after which nothing is known of what it gives."""
     parts = (part for instruction in program.instructions for part in instruction.parts)
-    return all(_keeps_rule(part, program) for part in parts if not _is_ranked(part, program))
-
-
-def _is_ranked(part: Instruction, program: Program) -> bool:
-    return all(program.tensors[number].shape is not None for number in part.outputs)
+    return all(_keeps_rule(part, program) for part in parts if not program.is_ranked(part.outputs))
 
 
 def _keeps_rule(part: Instruction, program: Program) -> bool:
@@ -134,7 +130,7 @@ def _keeps_rule(part: Instruction, program: Program) -> bool:
     if part.bodies or part.enclosed is not None:
         return False
     try:
-        part.op.infer([None if number is None else program.known(number) for number in part.inputs], part.attrs)
+        part.op.infer(program.known_inputs(part), part.attrs)
     except Violation:
         return False
     return True

@@ -23,8 +23,7 @@ class Sized:
         self.b = Builder(self.rng, sets=len(ROWS), special=True)  # whose numbers may be large
         self.b.most = 1 << 24
         self.x = self.b.parameter([self.rng.standard_normal((rows, COLUMNS), np.float32) for rows in ROWS])
-        shape = self._one("ShapeOf-3", self.x, output_type="i64")
-        self.rows = self._one("Gather-8", shape, i64(self.b, [0]), i64(self.b, 0), batch_dims=0)
+        self.rows = self._length(self.x)
         self.sizes = [self._whole("Divide", self.rows, number, m_pythondiv=True) for number in (2, 3, 4, 5)]
         self.sizes += [self._whole("FloorMod", self.rows, number) for number in (3, 4)]
         self.sizes.append(self._whole("Minimum", self.sizes[0], 3))
@@ -154,8 +153,7 @@ class Sized:
 
     def grouped(self, y: Value, size: Value) -> Value:
         """The rows by groups of as many as a table has, whose length is a size of its own."""
-        shape = self._one("ShapeOf-3", self.masked(y, size), output_type="i64")
-        rows = self._one("Gather-8", shape, i64(self.b, [0]), i64(self.b, 0), batch_dims=0)
+        rows = self._length(self.masked(y, size))
         groups = self._one("Floor-1", self._one("Divide-1", self.rows, rows, m_pythondiv=True, **ADD))
         target = self._one("Concat-1", groups, rows, i64(self.b, [COLUMNS]), axis=0)
         wide = self._one("Reshape-1", y, target, special_zero=False)
@@ -188,6 +186,10 @@ class Sized:
         inner = Builder(self.rng, sets=len(ROWS), special=True)
         inner.most = self.b.most
         return inner
+
+    def _length(self, y: Value) -> Value:
+        shape = self._one("ShapeOf-3", y, output_type="i64")
+        return self._one("Gather-8", shape, i64(self.b, [0]), i64(self.b, 0), batch_dims=0)
 
     def _first(self, y: Value) -> Value:
         return self._one("Slice-8", y, *(i64(self.b, [number]) for number in (0, 1, 1, 0)))

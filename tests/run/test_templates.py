@@ -312,18 +312,8 @@ def test_what_the_data_tell_more_of_has_templates_too(engine, telling, tmp_path,
         )
         shape = b.one("Concat-1", rows, count, axis=0)
         least, most = (b.constant(np.float32(number)) for number in (0, 1))
-        b.result(
-            b.one(
-                "RandomUniform-8",
-                shape,
-                least,
-                most,
-                output_type="f32",
-                global_seed=1,
-                op_seed=2,
-                alignment="tensorflow",
-            )
-        )
+        seeds = {"global_seed": 1, "op_seed": 2, "alignment": "tensorflow"}
+        b.result(b.one("RandomUniform-8", shape, least, most, output_type="f32", **seeds))
     path = saved(b, tmp_path)
     ours, full = (irrun.GraphExecutor(path, engine=engine) for _ in range(2))
     for length in (30, 40, 50, 60, 35):

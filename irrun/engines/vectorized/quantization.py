@@ -10,12 +10,9 @@ import numpy as np
 
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Call, chain
-from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.dtypes import FLOAT_FORMATS, numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
-
-NARROW = {"f8e4m3": (448.0, 2.0**-6, 3), "f8e5m2": (57344.0, 2.0**-14, 2)}
-"""Of each type of 8 bits the largest number, the least one with all its digits, and how many bits these have."""
 
 EXPONENT = np.int32(0x7F800000)
 
@@ -32,8 +29,8 @@ def fake_quantize_stage(attrs: Mapping[str, Any], type: str, *, fixed: bool = Tr
 
 def fake_convert_stage(attrs: Mapping[str, Any]) -> Callable[..., list[Call]]:
     """Binds FakeConvert-13 to a block of f32, given it, the scale, the shift if there is one, and the output."""
-    largest, normal, bits = NARROW[attrs["destination_type"]]
-    numbers = (-largest, largest, normal, 1.5 * 2.0 ** (23 - bits))
+    narrow, digit = FLOAT_FORMATS[attrs["destination_type"]], FLOAT_FORMATS["f32"].digit
+    numbers = (-narrow.largest, narrow.largest, narrow.normal, 1.5 * narrow.digit / digit)
     low, high, least, factor = (np.array(number, np.float32) for number in numbers)
     return partial(_converted, low, high, partial(_narrowed, least, factor))
 

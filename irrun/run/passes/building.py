@@ -85,7 +85,7 @@ def build(
 
 def _is_vague(instruction: Instruction) -> bool:
     """Whether a body gives tensors of unknown rank."""
-    return any(body.tensors[number].shape is None for _, body in instruction.bodies.values() for number in body.results)
+    return not all(body.is_ranked(body.results) for _, body in instruction.bodies.values())
 
 
 def _unknown(numbers: Sequence[int], program: Program) -> Sequence[int]:

@@ -29,7 +29,9 @@ def forms(program: Program) -> Mapping[int, Form]:
         return known_of(program.tensors[number]) if constant is None else _of_constant(program, number, constant)
 
     for instruction in program.instructions:
-        if instruction.op is DEQUANTIZE or not instruction.plain or not _is_ranked(instruction, program):
+        if instruction.op is DEQUANTIZE or not instruction.plain:
+            continue
+        if not program.is_ranked((*instruction.operands, *instruction.results)):
             continue
         operands = [known(number) for number in instruction.operands]
         given = [None if number is None else number in varying for number in instruction.operands]
@@ -38,12 +40,6 @@ def forms(program: Program) -> Mapping[int, Form]:
         lying = [number for number in instruction.operands if number is not None and number not in program.constants]
         found[id(instruction)] = Form(number, tuple(lying))
     return found
-
-
-def _is_ranked(instruction: Instruction, program: Program) -> bool:
-    """Whether it is known how many axes all its tensors have."""
-    numbers = (*instruction.operands, *instruction.results)
-    return all(number is None or program.tensors[number].shape is not None for number in numbers)
 
 
 class Kinds:

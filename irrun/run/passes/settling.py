@@ -186,19 +186,16 @@ def _is_decided(part: Instruction, program: Program) -> bool:
     assert program.sizing is not None
     if part.bodies or any(number in program.sizing.results for number in part.inputs):
         return False
-    inputs = [None if number is None else program.known(number) for number in part.inputs]
-    inferred = part.op.infer(inputs, part.attrs)
+    inferred = part.op.infer(program.known_inputs(part), part.attrs)
     outputs = [program.tensors[number] for number in part.outputs]
     return inferred.decided and [*map(known_of, inferred.outputs[: len(outputs)])] == [*map(known_of, outputs)]
 
 
 def same_known(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors are of one type and one shape, as far as that is known, and the same is known."""
-    if a.shape is None or b.shape is None:
+    if a.type != b.type or a.shape is None or b.shape is None:
         return a.type == b.type and a.shape is b.shape
-    if a.type != b.type or len(a.shape) != len(b.shape):
-        return False
-    return all(
+    return len(a.shape) == len(b.shape) and all(
         one == other if isinstance(one, int) and isinstance(other, int) else type(one) is type(other)
         for one, other in zip(a.shape, b.shape, strict=True)
     )
