@@ -218,6 +218,9 @@ class Compiled:
     judging: Callable[[Arrays, Sequence[Array], Any], Judging] | None = None
     """Binds as `bind` does a call that looks at the data while it computes. It says False where the op's rule may have
     something to say of them, or where it is not made for them: then the rule is asked, and `bind`'s call made."""
+    pending: Callable[[], Sequence[Call]] = tuple
+    """Gives what takes long of `bind` and is left to do, as calls that any thread may make before, equal ones for all
+    that share what they make."""
 
 
 OpenCall = Callable[[Sequence[Any]], Sequence[Array] | None]

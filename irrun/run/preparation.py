@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary, proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import aligned, allocate
+from irrun.interruption import hand_on
 from irrun.ir.collector import collector_paused
 from irrun.ir.weights import Weights
 from irrun.locks import fork_safe
@@ -254,6 +255,7 @@ class Preparation:
         try:
             if prepared not in block.frames:
                 with self._paused():
+                    self._finish(prepared.program)
                     block.grow(aligned(prepared.program.scratch) + prepared.program.size)
                     block.frames[prepared] = Frame(
                         *(prepared.program, block.memory, self._kernels, prepared.specializations),
@@ -264,6 +266,17 @@ class Preparation:
             self.release(block)
             raise
         return block, block.frames[prepared]
+
+    def _finish(self, program: Program) -> None:
+        """Have all threads do what binding a program would do call by call."""
+        for engine in self._setting.engines:
+            own = [each.compiled for each in program.instructions if each.compiled and each.by == engine.name]
+            left = dict.fromkeys(call for compiled in own for call in compiled.pending())
+            if len(left) > 1:
+                try:
+                    engine.together([*left])
+                except Exception as error:  # who binds it says so, with its layer
+                    hand_on(error)
 
     def release(self, block: Block) -> None:
         with self._lock:

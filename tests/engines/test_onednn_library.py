@@ -11,8 +11,9 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from engines.onednn_works import ENGINE, needs_onednn, normal, room, work_of
+from engines.onednn_works import ENGINE, computed, needs_onednn, normal, room, work_of
 from numpy.lib.stride_tricks import as_strided
+from numpy.testing import assert_allclose
 
 from irrun.engines.onednn import bindings, load, tensors
 from irrun.engines.onednn.engine import LATE
@@ -348,6 +349,42 @@ print(memories[0] is memories[1], memories[0] is memories[2])
 @needs_onednn
 def test_threads_bind_and_drop_memories_of_the_same_arrays(tmp_path: Path) -> None:
     assert process(BINDING, tmp_path) == "True False\n"
+
+
+@needs_onednn
+def test_primitives_are_compiled_once_by_whichever_thread_comes_first() -> None:
+    library = own_library()
+    primitive = tanh(library, 1237)
+    pending = primitive.pending()
+    assert [*dict.fromkeys(pending + primitive.pending())] == pending
+    found: list[object] = []
+    threads = [threading.Thread(target=lambda: found.append(pending[0]())) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(found) == 4
+    assert len({*map(id, found)}) == 1
+    assert primitive.pending() == []
+
+
+@needs_onednn
+def test_what_is_compiled_together_computes_as_what_is_compiled_when_it_is_bound() -> None:
+    assert ENGINE is not None
+    left, right = normal(19, 37), normal(37, 53)
+    arrays, expected = [[left, right], [right, left], [right]], [left @ right, right.T @ left.T, np.tanh(right)]
+    works = [
+        work_of("MatMul-1", {}, arrays[0], [expected[0]], (1,)),
+        work_of("MatMul-1", {"transpose_a": True, "transpose_b": True}, arrays[1], [expected[1]]),
+        work_of("Tanh-1", {}, arrays[2], [expected[2]]),
+    ]
+    compiled = [own for work in works if (own := ENGINE.compile(work)) is not None]
+    calls = dict.fromkeys(call for own in compiled for call in own.pending())
+    assert len(calls) == 3
+    ENGINE.together([*calls])
+    assert not any(own.pending() for own in compiled)
+    for work, own, given, wanted in zip(works, compiled, arrays, expected, strict=True):
+        assert_allclose(computed(work, own, given)[0], wanted, rtol=1e-5, atol=1e-5)
 
 
 def _works(seed: int) -> list[Work]:

@@ -1,6 +1,8 @@
 """Engines that fail: passed over for the next one where they prepare, E602 at the layer where they compute."""
 
 import logging
+from dataclasses import replace
+from functools import partial
 
 import numpy as np
 import pytest
@@ -59,6 +61,79 @@ def test_an_engine_that_fails_while_it_prepares_is_passed_over(sizes, failing, o
         by = {i.layer.name: i.by for i in kept.program.instructions}
         assert by["product"] == ("next" if others else "kernel")
         assert by["share"] == "odd"
+
+
+class Sharing(Odd):
+    """Has something to do before products are bound, all of which share it with those of equal weights."""
+
+    def __init__(self, fails=False):
+        super().__init__(lambda _, compiled: compiled)
+        self.fails, self.asked, self.done = fails, [], []
+
+    def compile(self, work):
+        compiled = super().compile(work)
+        if compiled is None or work.name != "MatMul-1":
+            return compiled
+        size = work.outputs[0].shape[1]
+        return replace(compiled, bind=self.after(size, compiled.bind), pending=lambda: self.left(size))
+
+    def left(self, size):
+        return [] if size in self.done else [partial(self.finish, size)] if size > 3 else [self.small]
+
+    def finish(self, size):
+        if self.fails:
+            raise ValueError("cannot finish")
+        self.done.append(size)
+
+    def small(self):
+        self.finish(3)
+
+    def after(self, size, bind):
+        def bound(*memory):
+            if size not in self.done:
+                self.finish(size)
+            return bind(*memory)
+
+        return bound
+
+    def together(self, calls):
+        self.asked.append(len(calls))
+        super().together(calls)
+
+
+def products(*columns):
+    """x [2, 4] times ones of as many columns each."""
+    b = model()
+    x = anything(b, "f4", (2, 4))
+    for count in columns:
+        b.result(b.one("MatMul-1", x, b.constant(np.ones((4, count), F32)), **PLAIN))
+    return b
+
+
+def test_what_is_left_to_do_before_works_are_bound_is_done_together_and_once(tmp_path, monkeypatch):
+    engine = Sharing()
+    ours = executor(saved(products(3, 3, 5, 6), tmp_path), [engine], monkeypatch)
+    for _ in range(2):
+        assert [array.tolist() for array in ours.run([np.ones((2, 4), F32)]).values()] == [
+            np.full((2, count), 4).tolist() for count in (3, 3, 5, 6)
+        ]
+    assert engine.asked == [3]
+    assert sorted(engine.done) == [3, 5, 6]
+    alone = Sharing()
+    executor(saved(products(3, 3), tmp_path), [alone], monkeypatch).run([np.ones((2, 4), F32)])
+    assert (alone.asked, alone.done) == ([], [3])
+
+
+def test_who_binds_a_work_says_what_has_failed_before(tmp_path, monkeypatch, caplog):
+    engine = Sharing(fails=True)
+    ours = executor(saved(products(3, 5), tmp_path), [engine], monkeypatch)
+    with caplog.at_level(logging.WARNING, "irrun"):
+        first, second = ours.run([np.ones((2, 4), F32)]).values()
+    assert (first.tolist(), second.tolist()) == (np.full((2, 3), 4).tolist(), np.full((2, 5), 4).tolist())
+    assert engine.asked
+    found = notes(caplog)
+    assert len(found) == 2
+    assert all("engine odd failed to bind layer" in note and "cannot finish" in note for note in found)
 
 
 @SIZES

@@ -61,6 +61,9 @@ class _Kernel(NamedTuple):
         score, weight = self.layouts[5:7]
         return aligned(score.nbytes) + (aligned(weight.nbytes) if weight.type != score.type else 0)
 
+    def pending(self) -> list[Call]:
+        return [call for own in (self.scores, self.softmax, self.sums) for call in own.pending()]
+
     def bind(self, arrays: Arrays, room: Array, scratch: Array) -> list[Call]:
         """Calls for query, key, value, mask and result, in `room`."""
         query, key, value, mask, result, score, weight, rows, softened = self.layouts
@@ -125,10 +128,13 @@ def compile(library: Library, work: Work) -> Compiled | None:
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
         return chain(calls)
 
+    def pending() -> list[Call]:
+        return [call for kernel in kernels.values() for call in kernel.pending()]
+
     gives = given_as(work, library.strided(result, heads_inside(work.outputs[0]), work.outputs[0].type))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
     scratch = max(kernel.scratch for kernel in kernels.values())
-    return with_blind_rows(work, Compiled(bind, room + scratch, {}, gives, taken))
+    return with_blind_rows(work, Compiled(bind, room + scratch, {}, gives, taken, pending=pending))
 
 
 def _bounds(rows: int, keys: int) -> Operand:

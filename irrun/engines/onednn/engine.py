@@ -17,7 +17,7 @@ from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE, QUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.rows import is_of_few_rows
-from irrun.engines.work import Call, Compiled, Layout, Operand, Work, chain
+from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 
 Compiler = Callable[[Library, Work], Compiled | None]
 
@@ -151,7 +151,7 @@ class OneDNN:
         return name in COMPILERS.get(type, ()) and (type != "bf16" or self._library.bf16)
 
     def together(self, calls: Sequence[Call]) -> None:
-        chain(calls)()
+        self._library.pool.call(calls)()
 
     def open(self, work: Work) -> None:
         """Its primitives are made for sizes."""

@@ -31,6 +31,7 @@ from irrun.engines.onednn.bindings import (
 from irrun.engines.onednn.signals import sheltered
 from irrun.engines.placement import Placement
 from irrun.engines.threads import Threads
+from irrun.engines.work import Call
 from irrun.engines.work_cache import WorkCache
 from irrun.locks import fork_safe
 from irrun.spec.dtypes import numpy_dtype
@@ -176,13 +177,18 @@ class Primitive:
         self._execute: Callable[[c_int, bytes, object], object] | None = None
         self.scratch = int(library.size_of(library.dll.dnnl_primitive_desc_query_md(descriptor, _EXEC_ARG, SCRATCHPAD)))
 
+    def pending(self) -> list[Call]:
+        """What compiles it, by any thread, before it is bound; nothing where that is done. It raises OneDNNError."""
+        return [self._compiled] if self._execute is None else []
+
     def _compiled(self) -> Callable[[c_int, bytes, object], object]:
         """What computes it. Raises OneDNNError."""
+        self.library.use_threads(self._threads)
+        handle = self.library.made("primitive_create", "primitive_destroy", self._descriptor)
         with self.library.lock:  # calls of other threads have the first one that is made
+            Primitive.leaked += self._leaking
             if self._execute is None:
-                self.library.use_threads(self._threads)
-                self._handle = self.library.made("primitive_create", "primitive_destroy", self._descriptor)
-                Primitive.leaked += self._leaking
+                self._handle = handle
                 self._execute = self._executing()  # shared by all calls: closures of their own would be many objects
             return self._execute
 

@@ -104,9 +104,12 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
             places.setdefault(cut.kind, []).append((given, outputs[0][place]))
         return chain([bound_places(found[kind], own, scratch) for kind, own in places.items()])
 
+    def pending() -> list[Call]:
+        return [call for own in found.values() for call in own.pending()]
+
     first = found[cuts[0].kind]
     scratch = max(own.scratch for own in found.values())
-    return Compiled(bind, scratch, wants, given_as(work, layout), first.taken, first.doubtful)
+    return Compiled(bind, scratch, wants, given_as(work, layout), first.taken, first.doubtful, pending=pending)
 
 
 def _slices(length: int) -> list[slice]:

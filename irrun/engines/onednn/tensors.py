@@ -125,7 +125,8 @@ def compiled(
     ]
 
     bind = partial(_bound, primitive, inputs, layouts, scales, work, made)
-    return Compiled(bind, primitive.scratch, wants, given_as(work, gives), frozenset(taken), doubtful)
+    given = given_as(work, gives)
+    return Compiled(bind, primitive.scratch, wants, given, frozenset(taken), doubtful, pending=primitive.pending)
 
 
 def with_others(found: Compiled, work: Work, constants: Mapping[int, Callable[[], Array]]) -> Compiled:
@@ -133,7 +134,8 @@ def with_others(found: Compiled, work: Work, constants: Mapping[int, Callable[[]
     assert isinstance(found.bind, partial)
     primitive, inputs, layouts, scales, _, _ = found.bind.args
     bind = partial(_bound, primitive, inputs, layouts, scales, work, constants)
-    return Compiled(bind, found.scratch, found.wants, found.gives, found.taken, found.doubtful)
+    own = bind, found.scratch, found.wants, found.gives, found.taken, found.doubtful
+    return Compiled(*own, pending=found.pending)
 
 
 def _bound(

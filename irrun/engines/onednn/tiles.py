@@ -95,7 +95,8 @@ def compile(library: Library, work: Work) -> Compiled | None:
     given = channels_last(library, data.shape, "f32")
     wants: dict[int, Layout | None] = {} if lies_so(data, given) else {0: given}
     doubtful = any(post.name in DOUBTFUL for post in work.posts)
-    return Compiled(bind, primitive.scratch, wants, given_as(work, lying), frozenset({1}), doubtful)
+    gives, taken = given_as(work, lying), frozenset({1})
+    return Compiled(bind, primitive.scratch, wants, gives, taken, doubtful, pending=primitive.pending)
 
 
 def _taps(grouped: bool, place: tuple[int, ...], filters: Array) -> Array:
