@@ -32,7 +32,7 @@ def accumulator(dtype: np.dtype[Any], reduction: str) -> np.dtype[Any]:
 def total(array: Any, axes: Sequence[int], *, keepdims: bool = False) -> Any:
     """The sum over axes. What numpy adds one after the other builds up in f64, where that is f32 and much.
 
-    Along the last axes it adds in pairs, which is as exact and several times as quick.
+    Along the last axes of what lies so it adds in pairs, which is as exact and several times as quick.
     """
     if isinstance(array, Sizes):
         return array.sum(axes, keepdims)
@@ -41,7 +41,7 @@ def total(array: Any, axes: Sequence[int], *, keepdims: bool = False) -> Any:
         while paired - 1 in axes:
             paired -= 1
         alone = prod(array.shape[axis] for axis in axes if axis < paired)
-        if not array.flags.c_contiguous:
+        if not (array.flags.c_contiguous and array.flags.aligned):
             alone = prod(array.shape[axis] for axis in axes)
         if alone > FEW:
             return np.sum(array, axis=tuple(axes), keepdims=keepdims, dtype=np.float64).astype(np.float32)

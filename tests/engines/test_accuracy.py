@@ -77,6 +77,17 @@ def test_reductions(name, shape, axes, engine, tmp_path):
 
 
 @ENGINES
+@pytest.mark.parametrize("name", REDUCTIONS)
+def test_reductions_of_numbers_at_odd_addresses(name, engine, tmp_path):
+    shape = 3, 1000003
+    data = np.empty(4 * 3 * 1000003 + 1, np.uint8)[1:].view(np.float32).reshape(shape)
+    data[...] = numbers(shape, 1)
+    opset, exact = REDUCTIONS[name]
+    expected = exact(data.astype(np.float64), (1,))
+    assert error(engine, tmp_path, reduction(name, opset, (1,), shape), data, expected) < BOUND
+
+
+@ENGINES
 @pytest.mark.parametrize("size", [32, 40, 64, 320, 317])
 @pytest.mark.parametrize("behind", [False, True], ids=["alone", "behind a convolution"])
 def test_means_of_images(size, behind, engine, tmp_path):

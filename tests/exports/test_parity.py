@@ -36,7 +36,7 @@ def test_a_cell_is_good_where_all_tokens_are_the_same_and_logits_close():
 
 @pytest.mark.exports
 @pytest.mark.skipif(not MODELS, reason="IRRUN_LANGUAGE names no folder that language.py --tiny has filled")
-@pytest.mark.parametrize("path", MODELS, ids=lambda path: path.parent.name)
+@pytest.mark.parametrize("path", MODELS, ids=[path.parent.name for path in MODELS])
 def test_an_exported_language_model_gives_openvinos_tokens(path):
     cells = compare(path, ["auto", "numpy"], steps=32, threads=1)
     assert all(map(good, cells.values())), cells
