@@ -166,8 +166,6 @@ def reshaped_strides(
         length, stride = axes.pop()
         while length % size and axes and axes[-1][1] == length * stride:
             length *= axes.pop()[0]
-        while length < size and axes and axes[-1][1] == length * stride:
-            length *= axes.pop()[0]
         if length % size:
             return None
         if length > size:

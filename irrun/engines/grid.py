@@ -142,7 +142,7 @@ def is_of_integers(weights: CompressedWeights, channels: Collection[int]) -> boo
     return all(size == 1 or axis in channels for axis, size in enumerate(weights.scale.shape))
 
 
-def channels_of(rank: int, *, grouped: bool | None, transposed: bool = False) -> tuple[int, ...]:
+def channels_of(rank: int, *, grouped: bool | None, transposed: bool) -> tuple[int, ...]:
     """The axes of weights that are channels of the result: of a convolution, if it is known whether that is `grouped`,
     or of a product of matrices, the second one of which may be `transposed`."""
     if grouped is not None:

@@ -209,7 +209,7 @@ class Preparation:
                 self.prepared(self._only)
 
     @contextmanager
-    def frame(self, arrays: Sequence[Array], *, watched: bool = False) -> Iterator[Frame]:
+    def frame(self, arrays: Sequence[Array], *, watched: bool) -> Iterator[Frame]:
         """A frame for inputs of these shapes, until the end of the block."""
         block, frame = self.acquire(arrays, watched=watched)
         try:

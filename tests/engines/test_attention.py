@@ -113,6 +113,21 @@ def test_few_rows_that_see_nothing(shape):
             assert not found[:, :, -1].any()
 
 
+@pytest.mark.parametrize(
+    ("mask", "taken"),
+    [(np.float32(3), True), (np.bool_(True), False), (random_array(7), False), (random_array(3, 1), False)],
+    ids=["number", "boolean", "of keys", "of rows"],
+)
+def test_masks_of_few_axes_beside_few_rows(mask, taken):
+    """A number changes nothing; what broadcasts in another way is left to the kernel."""
+    arrays = random_array(2, 3, 3, 8), random_array(2, 3, 7, 8), random_array(2, 3, 7, 5), np.asarray(mask)
+    work = work_of(NAME, {"causal": False}, arrays, [((2, 3, 3, 5), "f32")])
+    found = attention.OPENERS[NAME](work, THREADS)(arrays)
+    assert (found is not None) == taken
+    if found is not None:
+        np.testing.assert_allclose(found[0], plain(NAME, {"causal": False}, arrays), 1e-5, 1e-6)
+
+
 @pytest.mark.parametrize("hidden", [-np.inf, np.finfo(np.float32).min, -65504, -110, None])
 def test_keys_that_are_hidden_behind_the_last_one(hidden, compare):
     """Also beside numbers that are none, which show through weights of 0, and where scores weigh more than the mask."""

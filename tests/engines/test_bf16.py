@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from engines.onednn_works import ENGINE, computed, expected, prepared, work_of
 
+from irrun.engines.onednn import convolution
 from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.engines.work import Compiled, Post
 from irrun.spec.op import Array
@@ -107,6 +108,20 @@ def test_depthwise_convolution(channels: int, stride: int, size: int) -> None:
     attrs = window(2, strides=(stride, stride), pads_begin=(1, 1), pads_end=(1, 1))
     arrays = [last(2, channels, 9, 8), random(channels, 1, 1, size, size), random(1, channels, 1, 1)]
     check("GroupConvolution-1", attrs, arrays, [1, 2], [add(2), Post("HSwish-4", {})])
+
+
+@pytest.mark.parametrize("laid", [random, last])
+@pytest.mark.parametrize(("channels", "stride", "size"), [(8, 1, 3), (24, 2, 5), (96, 1, 5)])
+def test_depthwise_convolution_by_the_kernel_that_gives_f32(
+    channels: int, stride: int, size: int, laid: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Some processors have no quick kernel that gives bf16; the one that others have is taken for a slow one here."""
+    monkeypatch.setattr(convolution, "DEPTHWISE", "brdgmm")
+    attrs = window(2, strides=(stride, stride), pads_begin=(1, 1), pads_end=(1, 1))
+    arrays = [laid(2, channels, 11, 10), random(channels, 1, 1, size, size), random(1, channels, 1, 1)]
+    (result,) = expected("GroupConvolution-1", attrs, [array.astype(np.float32) for array in arrays[:2]], [])
+    arrays.append(laid(*result.shape))
+    check("GroupConvolution-1", attrs, arrays, [1, 2], [add(2), Post("HSwish-4", {}), add(3)])
 
 
 def test_group_convolution() -> None:

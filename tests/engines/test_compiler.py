@@ -3,6 +3,7 @@
 import ctypes
 import os
 import stat
+import subprocess
 import sys
 import time
 from functools import cache
@@ -147,3 +148,20 @@ def test_threads_that_come_first_share_one_compiler(monkeypatch):
 def test_code_is_known_by_what_all_modules_say_that_have_a_part_in_it():
     named = [path.read_bytes() for path in map(Path, (functions.__file__, work.__file__, compressed.__file__))]
     assert set(named) <= set(compiler._sources())
+
+
+@pytest.mark.skipif("avx512f" not in compiler.features(), reason="the kernels of this processor are these")
+@pytest.mark.slow
+def test_kernels_for_processors_without_avx512():
+    here = Path(__file__).parent
+    names = "attention", "cells", "compiled_attention", "compressed", "flash", "f16_conversion", "panels"
+    found = subprocess.run(
+        [
+            *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "engines.narrow"),
+            *(here / f"test_{name}.py" for name in names),
+        ],
+        env={**os.environ, "PYTHONPATH": str(here.parent)},
+        capture_output=True,
+        text=True,
+    )
+    assert found.returncode == 0, found.stdout[-3000:]

@@ -54,7 +54,6 @@ def test_transforms_of_views_and_in_pieces():
     agrees(fourier, "RDFT-9", {}, [turned[..., 0], np.array([1, 2])])
 
 
-@pytest.mark.skipif(not fourier_module.SINGLE, reason="numpy 1 transforms f32 in f64")
 @pytest.mark.parametrize(("name", "shape", "axes", "lengths"), CASES)
 def test_a_transform_of_long_axes_agrees_with_its_kernel(name, shape, axes, lengths, monkeypatch):
     monkeypatch.setattr(fourier_module, "SHORT", 3)
@@ -90,14 +89,6 @@ def test_a_transform_of_unknown_axes_or_nothing_or_not_along_the_last_axis_is_le
     arrays = arrays_of(shape, axes, lengths)
     work = work_of(name, {}, arrays, [((1,), "f32")], constant=constant)
     assert fourier(work, THREADS) is None
-
-
-def test_long_axes_are_left_to_others_where_numpy_transforms_in_f64(monkeypatch):
-    monkeypatch.setattr(fourier_module, "SINGLE", False)
-    arrays = arrays_of((2, 100, 2), [1], None)
-    assert fourier(work_of("DFT-7", {}, arrays, [((2, 100, 2), "f32")], constant=(1,)), THREADS) is None
-    agrees(fourier, "DFT-7", {}, arrays_of((2, SHORT, 2), [1], None))
-    assert frames(stft_work(stft_arrays((100,), 8, 8, 4), constant=(1, 2, 3)), THREADS) is None
 
 
 def test_what_is_infinite_is_computed_again():

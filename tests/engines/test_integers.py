@@ -333,3 +333,42 @@ def test_sums_that_32_bits_do_not_hold_are_left_to_others() -> None:
         [Operand("f32", (1, 1), (4, 4))],
     )
     assert compiled.load(1, quantized=True).compile(work) is None
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "weights", "result", "attrs"),
+    [
+        ("Convolution-1", (1, 3, 5, 5, 5), (4, 3, 2, 2, 2), (1, 4, 4, 4, 4), {}),
+        ("Convolution-1", (1, 3, 6, 6), (4, 3, 2, 2), (1, 4, 4, 5), {"pads_begin": (-1, 0)}),
+        ("MatMul-1", (5, 3), (5, 4), (3, 4), {"transpose_a": True}),
+        ("MatMul-1", (2, 5, 3), (2, 3, 4), (2, 5, 4), {}),
+        ("MatMul-1", (3,), (3, 4), (4,), {}),
+    ],
+)
+def test_products_of_codes_that_are_left_to_others_or_right(
+    name: str, data: Any, weights: Any, result: Any, attrs: Any
+) -> None:
+    rng = np.random.default_rng(8)
+    array, filters = rng.integers(0, 256, data).astype(np.uint8), rng.integers(-128, 128, weights).astype(np.int8)
+    scale = np.ones((1,) * len(weights), np.float32)
+    constant = CompressedWeights("i8", filters.reshape(-1).view(np.uint8), weights, weights, scale)
+    grid, rank = Grid("u8", (1.0,), 0), len(data) - 2
+    if name == "MatMul-1":
+        attrs = {"transpose_a": False, "transpose_b": False} | attrs
+        expected = np.matmul(array.T if attrs["transpose_a"] else array, filters.astype(np.int64))
+    else:
+        window = dict.fromkeys(("strides", "dilations"), (1,) * rank)
+        window |= dict.fromkeys(("pads_begin", "pads_end"), (0,) * rank)
+        attrs = {"auto_pad": "explicit"} | window | attrs
+        expected = np.zeros(result)
+        seen = array[:, :, -attrs["pads_begin"][0] :].astype(np.int64)
+        for tap in np.ndindex(*weights[2:]):
+            cut = tuple(slice(start, start + size) for start, size in zip(tap, result[2:], strict=True))
+            own = filters[(slice(None), slice(None), *tap)].astype(np.int64)
+            expected += np.einsum("nc...,fc->nf...", seen[(slice(None), slice(None), *cut)], own)
+    given = Operand("f32", data, np.empty(data, np.float32).strides, codes=operand(array), grid=grid)
+    read = Operand("f32", weights, np.empty(weights, np.float32).strides, compressed=constant)
+    work = Work(name, attrs, [given, read], [Operand("f32", result, np.empty(result, np.float32).strides)])
+    engine = compiled.load(2, quantized=True)
+    if engine.compile(work) is not None:
+        np.testing.assert_array_equal(computed(engine, work, [array, None]), expected)

@@ -314,6 +314,21 @@ def test_any_number_of_rows(ahead: tuple[int, ...], turned: bool) -> None:
             np.testing.assert_allclose(found, expected, 1e-5, 1e-3)
 
 
+def test_one_call_for_more_shapes_than_it_knows_at_once(monkeypatch: Any) -> None:
+    monkeypatch.setattr(panels, "MAX_KNOWN", 2)
+    weights = numbers(90, 70)
+    work = work_of("MatMul-1", PLAIN, [numbers(1, 70), weights], [((1, 90), "f32")], constant=(1,))
+    for operand in (work.inputs[0], *work.outputs):
+        assert operand is not None
+        operand.shape = (-1, -1)
+    call = ENGINE.open(work)
+    assert call is not None
+    for count in (1, 5, 1, 9, 30, 5, 1, 9):
+        rows = numbers(count, 70, seed=count)
+        (found,) = call([rows, weights])
+        np.testing.assert_allclose(found, rows @ weights.T, 1e-5, 1e-3)
+
+
 @pytest.mark.parametrize(
     ("rows", "weights", "operand"),
     [

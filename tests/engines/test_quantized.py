@@ -119,7 +119,7 @@ def test_batches_of_two_codes(grid: Grid, turned: bool) -> None:
 
 
 @pytest.mark.parametrize("grid", GRIDS)
-@pytest.mark.parametrize(("groups", "channels", "features"), [(0, 5, 7), (0, 33, 18), (3, 4, 2), (9, 1, 1)])
+@pytest.mark.parametrize(("groups", "channels", "features"), [(0, 5, 7), (0, 33, 18), (1, 4, 3), (3, 4, 2), (9, 1, 1)])
 @pytest.mark.parametrize(("stride", "pad"), [(1, 1), (2, 0)])
 def test_convolutions(grid: Grid, groups: int, channels: int, features: int, stride: int, pad: int) -> None:
     """What lies in the padding is zero, not the code 0."""
@@ -216,6 +216,51 @@ def test_bias_and_limits_behind_a_convolution_of_data_with_a_zero_point(type: st
     numbers = np.clip(sums * 2.0**-8 + shift, -9, 20)
     steps = numbers / np.reshape(scales, (-1, 1, 1))
     np.testing.assert_array_equal(computed(work, data, None, None), np.clip(np.rint(steps), least, most))
+
+
+@pytest.mark.parametrize(("factor", "shift"), [(2.0, None), (-2.0, None), (2.0, 40.0)])
+def test_what_is_linear_on_both_sides_of_an_activation(factor: float, shift: float | None) -> None:
+    """Only a positive factor, to which nothing is added, is as good behind it."""
+    grid, numpy = Grid("u8", (0.25,), 131), {"auto_broadcast": "numpy"}
+    constant, array = weights([[0.125]], 9, 20)
+    data = codes("u8", 5, 20)
+    numbers = [np.float32(value) for value in (factor, shift or 0, 0.5)]
+    inputs = [coded(data, grid), Operand("f32", (9, 20), (80, 4), compressed=constant)]
+    inputs += [Operand("f32", (), (), value) for value in numbers]
+    posts = [Post("Multiply-1", numpy, 2), *([Post("Add-1", numpy, 3)] if shift else []), Post("ReLU-1", {})]
+    work = Work(
+        "MatMul-1",
+        {"transpose_a": False, "transpose_b": True},
+        inputs,
+        [output(5, 9)],
+        [*posts, Post("Multiply-1", numpy, 4), Post("Add-1", numpy, 2)],
+    )
+    sums = (data.astype(np.int64) - 131) @ array.T.astype(np.int64) / 32
+    expected = np.maximum(sums * factor + (shift or 0), 0) * 0.5 + factor
+    np.testing.assert_allclose(computed(work, data, None, *numbers), expected, rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("zero", [0, 7])
+def test_rounding_to_a_grid_of_each_channel_behind_a_convolution(zero: int) -> None:
+    """Numbers of half steps of 1/8, rounded to steps of the channel's own from its own first one on."""
+    grid, steps = (
+        Grid("u8", (0.125,), zero),
+        np.float32([(0.25, 0.5, 1)[n % 3] for n in range(16)]).reshape(1, -1, 1, 1),
+    )
+    eye = np.eye(16, dtype=np.int8).reshape(16, 16, 1, 1)
+    constant = CompressedWeights("i8", eye.reshape(-1).view(np.uint8), eye.shape, eye.shape, np.full((1,) * 4, 0.5))
+    low = -(np.arange(16, dtype=np.float32).reshape(1, -1, 1, 1) % 4) - np.float32(0.375)
+    limits = [low, low + 15 * steps, low, low + 15 * steps]
+    data = channels_last_codes(1, 16, 5, 5)
+    numpy = {"auto_broadcast": "numpy", "auto_broadcast_axis": -1}
+    window = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1), "auto_pad": "explicit"}
+    inputs = [coded(data, grid), Operand("f32", eye.shape, (64, 4, 4, 4), compressed=constant)]
+    inputs += [Operand("f32", limit.shape, limit.strides, limit) for limit in limits]
+    posts = [Post("FakeQuantize-1", {"levels": 16, **numpy}, parameters=(2, 3, 4, 5)), Post("ReLU-1", {})]
+    work = Work("Convolution-1", window, inputs, [output(1, 16, 5, 5)], posts)
+    numbers = (data.astype(np.float32) - zero) / 16
+    rounded = registry().ops["FakeQuantize-1"].kernel(numbers, *limits, levels=16, **numpy)
+    np.testing.assert_array_equal(computed(work, data, None, *limits), np.maximum(rounded, 0))
 
 
 def channels_last_codes(*shape: int) -> Any:

@@ -8,7 +8,7 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
-from engines.works import computed, plain, posted, work_of
+from engines.works import computed, plain, posted, wanted, work_of
 
 from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.engines.work import Post
@@ -72,6 +72,41 @@ def test_convolution() -> None:
 def test_element_wise(name: str) -> None:
     attrs = {"m_pythondiv": True} if name == "Divide-1" else {}
     check(name, {"auto_broadcast": "numpy"} | attrs, [random(3, 9, 8), random(9, 1)])
+
+
+def test_operands_of_other_types_keep_their_layouts() -> None:
+    """What is not of bf16 lies as it would without it, also a result; a table is looked up by codes in C order."""
+    data = np.moveaxis(random(2, 9, 8, 16, type=np.float32), -1, 1)
+    (output,) = _same("Add-1", {"auto_broadcast": "numpy"}, [data, random(1, 16, 1, 1)], "f32", ())
+    assert output.strides == data.strides
+    condition = data > 3
+    _same(
+        "Select-1",
+        {"auto_broadcast": "numpy"},
+        [condition, random(16, 1, 1), random(1)],
+        "bf16",
+        (),
+        [Post("ReLU-1", {})],
+    )
+    codes = rng.integers(0, 256, (9, 8, 16)).astype(np.uint8).swapaxes(0, 1)
+    _same("Table-0", {}, [codes, random(256)], "bf16", (1,))
+
+
+def _same(
+    name: str,
+    attrs: Mapping[str, Any],
+    arrays: Sequence[Array],
+    type: str,
+    constant: Sequence[int],
+    posts: Sequence[Post] = (),
+) -> list[Array]:
+    expected = posted(posts, plain(name, attrs, arrays, {"T": "bf16"}), arrays)
+    work = work_of(name, attrs, arrays, [(expected.shape, type)], posts, constant)
+    compiled = ENGINE.compile(work)
+    assert compiled is not None
+    outputs = computed(compiled, work, wanted(compiled, work, arrays))
+    np.testing.assert_allclose(outputs[0].astype(np.float64), expected.astype(np.float64), rtol=2.0**-8)
+    return outputs
 
 
 def test_conversions() -> None:

@@ -9,7 +9,7 @@ import numpy as np
 
 from irrun.engines.threads import Threads
 from irrun.engines.work import Compiled, Layout, Operand, Post, Work
-from irrun.run.internal_ops import ROOT_MEAN_SQUARE
+from irrun.run.internal_ops import ROOT_MEAN_SQUARE, TABLE
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Op
 from irrun.spec.registry import registry
@@ -19,7 +19,8 @@ THREADS = Threads(2)
 
 def op_of(name: str) -> Op:
     """An op of models, or one that passes put in place of others."""
-    return ROOT_MEAN_SQUARE if name == ROOT_MEAN_SQUARE.name else registry().ops[name]
+    internal = {op.name: op for op in (ROOT_MEAN_SQUARE, TABLE)}
+    return internal[name] if name in internal else registry().ops[name]
 
 
 def plain(name: str, attrs: Mapping[str, Any], arrays: Sequence[Any], types: Mapping[str, str] | None = None) -> Any:

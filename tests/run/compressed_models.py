@@ -167,6 +167,8 @@ CHAINS = {
     "u8 in groups": Chain("u8", (N, 3, 64), (N, K), (N, 3, 1), (N, 3, 1), zero_type="u8"),
     "u4 in groups": Chain("u4", (N, 3, 64), (N, K), (N, 3, 1), (N, 3, 1), zero_type="u4"),
     "u4 in groups, one zero": Chain("u4", (N, 3, 64), (N, K), (N, 3, 1), (1, 1, 1), zero_type="u8"),
+    "u8 of rows in blocks": Chain("u8", (2, N // 2, K), (N, K), (2, N // 2, 1), (2, 1, 1), zero_type="u8"),
+    "i8 of one scale for half the rows": Chain("i8", (2, N // 2, K), (N, K), (2, 1, 1)),
     "u4 in f32": Chain("u4", (N, 3, 64), (N, K), (N, 3, 1), (N, 3, 1), middle="f32"),
     "i4 in groups of 32": Chain("i4", (N, 6, 32), (N, K), (N, 6, 1)),
     "i4 by channel": Chain("i4", (N, K), (N, K), (N, 1)),

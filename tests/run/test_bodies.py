@@ -66,6 +66,34 @@ def test_shapes_that_change_from_one_iteration_to_the_next(engine, tmp_path):
 
 
 @ENGINES
+def test_what_grows_by_one_beside_what_stays_has_one_program(engine, tmp_path):
+    """tanh of all rows so far and a new one, times weights, in each of many iterations; the frame is kept from one to
+    the next."""
+    weights = np.random.default_rng(0).standard_normal((8, 8)).astype(F32) / 4
+    inner, b = model(), model()
+    p, row = anything(inner, "f4", (-1, 8)), anything(inner, "f4", (1, 8))
+    y = inner.one("Concat-1", p, row, axis=0)
+    y = inner.one("Tanh-1", added(inner, inner.one("MatMul-1", y, inner.constant(weights), **PLAIN), 0.125))
+    total = inner.one("ReduceSum-1", y, i64(inner, [0, 1]), keep_dims=True)
+    given = [(p, anything(b, "f4", (-1, 8))), (row, anything(b, "f4", (1, 8)))]
+    for value in loop(b, inner, anything(b, "i8", ()), given, [y], [(y, p)], [total]):
+        b.result(value)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    rows, new = np.ones((3, 8), F32), np.full((1, 8), -0.5, F32)
+    for count in (12, 1, 20):
+        expected, sums = rows, []
+        for _ in range(count):
+            expected = np.tanh(np.concatenate([expected, new]) @ weights + F32(0.125))
+            sums.append([expected.sum()])
+        last, totals = executor.run([rows, new, np.int64(count)]).values()
+        np.testing.assert_allclose(last, expected, rtol=1e-4, atol=1e-6)
+        np.testing.assert_allclose(totals, sums, rtol=1e-4, atol=1e-5)
+    if engine in ("numpy", "onednn"):
+        (body,) = executor._whole.bodies.made.values()
+        assert len(body._kept) <= 4
+
+
+@ENGINES
 @pytest.mark.parametrize("grows", ["Concat-1", "Unsqueeze-1"])
 def test_a_shape_that_a_body_declares_holds_in_the_first_iteration_only(engine, grows, tmp_path):
     """Where nothing else is known of it, as of inputs of any rank. What a body carries may have more rows, or axes."""

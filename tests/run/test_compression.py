@@ -10,6 +10,7 @@ import pytest
 from ir_builder import Model
 
 import irrun
+from irrun.engines.compressed import PACKED
 from run.compressed_models import CHAINS, Chain, K, N, constant, convert, lookup, packed, product
 
 ENGINES = pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
@@ -64,6 +65,18 @@ def test_products(name, turned, engine, tmp_path):
     for count in (1, 2, 5, 17, 100):
         data = rows_of(count, len(weights))
         assert_close(run(ours, data)[0], data, weights)
+
+
+@ENGINES
+@pytest.mark.parametrize("name", [name for name, chain in CHAINS.items() if chain.zero_type in PACKED])
+def test_zero_points_of_large_weights_come_packed_as_well(name, engine, tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.passes.building.LEAST", 0)
+    ours = executor(model_of(CHAINS[name], True), tmp_path, engine)
+    (weights,) = compressed(ours).values()
+    assert weights.zero is not None
+    for count in (1, 20):
+        data = rows_of(count, len(CHAINS[name].values().T))
+        assert_close(run(ours, data)[0], data, CHAINS[name].values().T)
 
 
 @EACH

@@ -37,6 +37,26 @@ def test_conversions_into_the_type_that_is_there(engine, tmp_path):
 
 
 @ENGINES
+@pytest.mark.parametrize("rows", [2, -1])
+def test_a_constant_in_the_type_of_what_a_run_tells(engine, rows, tmp_path):
+    """It is one, too; a large one is kept as it is in the file, and converted in every run."""
+    b = model()
+    x = anything(b, "f4", (rows, 300))
+    small, large = np.int64([-7]), np.arange(300)
+    for constant in (small, large):
+        b.result(b.one("Add-1", x, b.one("ConvertLike-1", b.constant(constant), x), **ADD))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    data = np.ones((2, 300), F32)
+    for result, constant in zip(ours.run([data]).values(), (small, large), strict=True):
+        assert result.tolist() == (data + constant).tolist()
+    for program in programs(ours):
+        assert sorted(instruction.op.name for instruction in program.instructions) == [
+            *("Add-1", "Add-1"),
+            "ConvertLike-1",
+        ]
+
+
+@ENGINES
 @pytest.mark.parametrize(
     ("type", "factor", "left"),
     [("f4", F32([[1]]), 1), ("f4", F32(2), 1), ("f4", F32(1), 0), ("i4", np.int32(1), 0), ("f4", F32([1, 1]), 1)],

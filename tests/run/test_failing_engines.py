@@ -187,6 +187,31 @@ def test_calls_of_open_sizes_are_asked_in_turn(tmp_path, monkeypatch):
     assert asked == [[[1], [2]], [[3]]]
 
 
+def test_an_engine_that_fails_to_say_whether_it_has_a_call_of_open_sizes(tmp_path, monkeypatch, caplog):
+    class Failing(Odd):
+        def open(self, work):
+            raise ValueError(f"cannot open {work.name}")
+
+    ours = chosen(tmp_path, [Failing(unchanged), Opening(lambda arrays: [arrays[0] @ arrays[1]], "next")], monkeypatch)
+    with caplog.at_level(logging.WARNING, "irrun"):
+        (result,) = ours.run([F32([0, 1, 1, 0])]).values()
+    assert result.tolist() == [[1, 2], [2, 4]]
+    assert any(
+        "engine odd failed to prepare layer" in note and "cannot open MatMul-1" in note for note in notes(caplog)
+    )
+
+
+@pytest.mark.parametrize("sizes", [(4,), (-1,)])
+def test_an_engine_that_fails_while_it_computes_what_only_a_run_has_told_the_sizes_of(sizes, tmp_path, monkeypatch):
+    b = model()
+    places = b.one("NonZero-3", anything(b, "f4", sizes))
+    b.result(b.one("SoftMax-1", b.one("Convert-1", places, destination_type="f32"), axis=1))
+    ours = executor(saved(b, tmp_path), [Odd(fails_to_compute("SoftMax-1"))], monkeypatch)
+    for _ in range(2):
+        with pytest.raises(irrun.ExecutionError, match=r"E602\]: engine odd failed: ValueError: cannot compute"):
+            ours.run([F32([0, 1, 1, 0])])
+
+
 def test_a_call_of_open_sizes_that_fails(tmp_path, monkeypatch):
     def fails(_):
         raise ValueError("cannot compute")

@@ -158,6 +158,38 @@ def test_keys_and_values_of_other_groups_and_queries_of_one_head(keys, values, h
     np.testing.assert_allclose(result, scores / scores.sum(-1, keepdims=True) @ value, rtol=1e-4, atol=1e-5)
 
 
+@ENGINES
+@pytest.mark.parametrize("shape", [(1, 1, 2, 3), (1, HEADS, 2, 3), (2, 3), (1, 2, 3)])
+@pytest.mark.parametrize("open", [False, True])
+def test_a_mask_beside_keys_that_a_reshape_gives_the_axis_of_copies(open, shape, engine, tmp_path):
+    groups = HEADS // SHARED
+    length = "?" if open else "3"
+
+    def repeated(g, x, size):
+        spread = g.Reshape(x, np.int64([0, SHARED, 1, -1, size]), special_zero=True)
+        copies = g.Broadcast(spread, np.int64([1, SHARED, groups, 1, size]), mode="bidirectional")
+        return g.Reshape(copies, np.int64([0, HEADS, -1, size]), special_zero=True)
+
+    with irrun.build("m", opset=13) as g:
+        query = g.Parameter(f"f32[1,{HEADS},2,{SIZE}]")
+        key, value = (g.Parameter(f"f32[1,{SHARED},{length},{n}]") for n in (SIZE, WIDTH))
+        mask = g.Parameter(f"f32[{','.join(map(str, shape[:-1]))},{length}]")
+        g.Result(
+            g.ScaledDotProductAttention(query, repeated(g, key, SIZE), repeated(g, value, WIDTH), mask, causal=False)
+        )
+    ours = irrun.GraphExecutor(g.model, engine=engine)
+    rng = np.random.default_rng(4)
+    for _ in range(3):
+        given = [
+            rng.standard_normal(own, F32) for own in ((1, HEADS, 2, SIZE), (1, SHARED, 3, SIZE), (1, SHARED, 3, WIDTH))
+        ]
+        mask = rng.standard_normal(shape, F32)
+        (result,) = ours.run([*given, mask]).values()
+        np.testing.assert_allclose(result, plain(*given, mask, 0.5), rtol=1e-4, atol=1e-5)
+    if engine != "reference":
+        assert (5 in ranks(ours)) == (shape[1:2] != (HEADS,) or len(shape) < 4)
+
+
 @pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "auto", "check"])
 @pytest.mark.parametrize("heads", ["value", "shape", "one tensor"])
 def test_what_is_repeated_beyond_the_queries(heads, engine, tmp_path):

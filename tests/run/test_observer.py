@@ -8,7 +8,7 @@ from engines.toy import Toy
 
 import irrun
 from irrun.run.frame import Frame
-from irrun.run.session import Event
+from irrun.run.session import Event, Fused
 from run.models import ADD, PLAIN, anything, branch, i64, loop, model, saved
 from run.test_program import executor as toyed
 from run.test_program import random_model
@@ -265,6 +265,10 @@ def test_a_toy_engine_has_opaque_tensors_observed(tmp_path, monkeypatch):
     (result,) = executor.run([F32([0, 0])], observer=replacing("first", given)).values()
     np.testing.assert_allclose(result, [0.25, 0.75], 1e-6)
     assert [name for name, *_ in told(executor, F32([0, 0]))] == ["first", "second"]
+    seen = {}
+    looked = Fused(lambda layer, array: seen.update({layer.name: array.copy()}) is None, pytest.fail)
+    executor.run([F32([0, np.log(3)])], observer=looked)
+    np.testing.assert_allclose(seen["first"][-2:], [0.75, 0.25], 1e-6)  # as they lie, the last one first
 
 
 @pytest.mark.parametrize("engine", ["reference", "numpy", "onednn"])

@@ -82,6 +82,17 @@ def test_products_with_picked_matrices(tmp_path: Path, engine: str, kind: str, l
 
 
 @pytest.mark.parametrize("left", [False, True])
+def test_a_profile_counts_what_picked_matrices_take(tmp_path: Path, left: bool) -> None:
+    path, counts = experts(tmp_path, "f32", left=left, transposed=False), []
+    shape = (PICKED, INNER, 1) if left else (PICKED, 1, INNER)
+    for executor in (irrun.GraphExecutor(path, engine=engine) for engine in ("numpy", "reference")):
+        profile = irrun.Profile()
+        executor.run([np.ones(shape, np.float32), np.zeros(PICKED, np.int64)], profile=profile)
+        counts.append(sum(entry.operations for entry in profile.entries.values()))
+    assert counts == [2 * PICKED * INNER * COLUMNS] * 2
+
+
+@pytest.mark.parametrize("left", [False, True])
 def test_threads_share_what_is_picked(tmp_path: Path, left: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """Each product is by one of them, so that the same comes of it bit by bit; a matrix may be picked several times."""
     path = experts(tmp_path, "f32", left=left, transposed=False)

@@ -103,6 +103,27 @@ def test_the_whole_chain_is_one_primitive(tmp_path):
 
 
 @needs_integers
+@pytest.mark.parametrize("channels", [6, 16])
+def test_a_sum_of_two_quantized_products_that_nothing_else_reads(channels, tmp_path):
+    """The later one is there as codes for the earlier one, behind which the sum is done."""
+    model = Model()
+    x = fake_quantize(model, model.parameter("x", "f32", (1, 4, 8, 8)), *U8)
+    parts = []
+    for seed, limits in enumerate(((-2.56, 2.54), I8)):
+        w = compressed(model, codes(channels, 4, 3, 3, seed=seed), np.full((channels, 1, 1, 1), 0.002))
+        parts.append(fake_quantize(model, convolution(model, x, w), *limits))
+    model.result(elementwise(model, "ReLU", elementwise(model, "Add", *parts, **NUMPY)))
+    for engine in ("onednn", "auto", "numpy"):
+        (found,), (expected,), program = results(model.save(tmp_path), {"x": image(1, 4, 8, 8)}, engine)
+        off = np.abs(found - expected)
+        assert off.max() < 0.02 + 0.01 + 1e-5
+        assert (off > 1e-4).mean() < 0.03
+        if engine == "onednn" and VNNI:
+            assert any(text.endswith("+Quantize") for text in program)
+            assert any("+FakeQuantize+Add+ReLU" in text for text in program)
+
+
+@needs_integers
 def test_what_moves_elements_moves_codes(tmp_path):
     model = Model()
     x = fake_quantize(model, model.parameter("x", "f32", (2, 6, 8, 10)), *I8)

@@ -115,6 +115,17 @@ def test_a_variable_is_set_to_what_it_can_hold(engine, tmp_path):
     assert first(session.run([X, GOOD])) == [11, 12]
 
 
+@ENGINES
+def test_a_variable_that_is_deleted_is_as_before_the_first_run(engine, tmp_path):
+    session = accumulating(tmp_path, engine).session()
+    session.run([X, GOOD])
+    del session.variables["v"]
+    assert not session.variables
+    with pytest.raises(KeyError):
+        del session.variables["v"]
+    assert first(session.run([X, GOOD])) == [1, 2]
+
+
 def test_the_variables_of_a_session_are_the_same_after_a_reset(tmp_path):
     session = accumulating(tmp_path).session()
     variables = session.variables

@@ -109,12 +109,10 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
 
 def _data(work: Work) -> tuple[int, Operand, Post] | None:
     """The input that is as large as the result, behind its number, and the op as what is done to it."""
-    shape, first, second = work.outputs[0].shape, work.optional(0), work.optional(1)
+    (first,), second = work.required(1), work.optional(1)
     if work.name == FAKE_QUANTIZE:
         quantizing = Post(work.name, work.attrs, parameters=LIMITS)
-        return None if first is None or first.shape != shape else (0, first, quantizing)
-    if first is None or (second is None and first.shape != shape):
-        return None
+        return (0, first, quantizing) if first.shape == work.outputs[0].shape else None
     if second is None:
         return 0, first, Post(work.name, work.attrs)
     position = leading(work)

@@ -7,8 +7,7 @@ from functools import cache
 
 import numpy as np
 
-from irrun.engines.compiled.histogram import histogram
-from irrun.engines.compiled.loops import looped
+from irrun.engines.compiled.loops import Bytes, Longs, looped
 from irrun.engines.compiled.measure_kernel import Limits, addresses_of
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -64,6 +63,39 @@ def counted(flat: Array, block: int, factors: Array) -> tuple[Array, Array]:
     arguments = (content, content.view(np.int64), factors.view(np.int64), data.size, block, sums, counts)
     looped(_team(), histogram, arguments, blocks, data.size * BYTE_NANOSECONDS)()
     return sums.view(np.uint64), counts.sum(axis=0)
+
+
+def histogram(
+    begin: int, end: int, data: Bytes, words: Longs, factors: Longs, size: int, block: int, sums: Longs, counts: Longs
+) -> None:
+    """Of each block of so many of the `size` bytes, of which `words` is the same memory: the sum of words times their
+    factors, the last one filled up with zeros, and of the number of bytes; and the counts [256] of bytes."""
+    own = np.empty(4 * 256, np.int32)
+    for item in range(begin, end):
+        for value in range(4 * 256):
+            own[value] = 0
+        first = item * block
+        count = min(size - first, block)
+        quads = count // 4
+        for quad in range(quads):
+            place = first + 4 * quad
+            own[data[place]] += 1
+            own[256 + data[place + 1]] += 1
+            own[512 + data[place + 2]] += 1
+            own[768 + data[place + 3]] += 1
+        for place in range(first + 4 * quads, first + count):
+            own[data[place]] += 1
+        for value in range(256):
+            counts[item * 256 + value] = own[value] + own[256 + value] + own[512 + value] + own[768 + value]
+        total = count
+        for word in range(count // 8):
+            total += words[first // 8 + word] * factors[word]
+        rest = 0
+        unit = 1
+        for place in range(first + count // 8 * 8, first + count):
+            rest += data[place] * unit
+            unit = unit * 256
+        sums[item] = total + rest * factors[count // 8]
 
 
 def _padded(data: Array) -> Array:

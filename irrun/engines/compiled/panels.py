@@ -135,8 +135,7 @@ def product(work: Work, team: Team) -> Compiled | None:
 
 def _product_of(work: Work) -> _Product | None:
     found = rows_of(work)
-    if found is None:
-        return None
+    assert found is not None, "there are few rows, or rows of C order"
     rows, strides, wants = found
     right = work.required(2)[1]
     inner, columns = right.shape[-2:] if not work.attrs["transpose_b"] else right.shape[:-3:-1]

@@ -32,9 +32,9 @@ QUICKER: dict[str, Callable[..., Any]] = {
 
 def compile(work: Work, team: Team) -> Compiled | None:
     """Ops whose sizes are known."""
-    kernel = _kernel(work, team)
-    if kernel is None or work.posts:
+    if work.posts:
         return None
+    kernel = _kernel(work, team)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         return partial(write_results, kernel, inputs, outputs)
@@ -45,8 +45,6 @@ def compile(work: Work, team: Team) -> Compiled | None:
 def open(work: Work, team: Team) -> OpenCall | None:
     """Ops whose sizes the data tell. What their rules refuse is left to those who tell why."""
     kernel = _kernel(work, team)
-    if kernel is None or work.posts:
-        return None
     op, types = op_of(work.name), [None if operand is None else operand.type for operand in work.inputs]
     assert op is not None
     asked = any(-1 in operand.shape for operand in work.own[:2] if operand is not None)
@@ -60,11 +58,10 @@ def open(work: Work, team: Team) -> OpenCall | None:
     return call
 
 
-def _kernel(work: Work, team: Team) -> Callable[..., Any] | None:
+def _kernel(work: Work, team: Team) -> Callable[..., Any]:
     """The op's kernel with its attributes, what it asks for, and the compiled loop."""
     op = op_of(work.name)
-    if op is None or not op.parts:
-        return None
+    assert op is not None
     types = {port.type: operand.type for port, operand in zip(op.outputs, work.outputs, strict=False)}
     context = {"types": types} if "types" in op.context else {}
     parts = {name: partial(QUICKER[name], team, own) for name, own in op.parts.items()}

@@ -113,8 +113,9 @@ class _Function:
                 self._leave(self._around[-1][1])
             case ast.Continue():
                 self._leave(self._around[-1][0])
-            case ast.Return(value=value):
-                self._return(value)
+            case ast.Return(value=ast.expr() as value):
+                self.b.ret(typed(self._value(value), self._function.function_type.return_type))
+                self.b.position_at_end(self.b.append_basic_block())
             case ast.Expr(value=ast.Constant()):  # the docstring
                 pass
             case ast.Expr(value=value):
@@ -196,13 +197,6 @@ class _Function:
     def _leave(self, block: ir.Block) -> None:
         self.b.branch(block)
         self.b.position_at_end(self.b.append_basic_block())  # of what is never reached
-
-    def _return(self, value: ast.expr | None) -> None:
-        if value is None:
-            self.b.ret_void()
-        else:
-            self.b.ret(typed(self._value(value), self._function.function_type.return_type))
-        self.b.position_at_end(self.b.append_basic_block())
 
     # Expressions
 

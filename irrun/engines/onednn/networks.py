@@ -267,8 +267,6 @@ def network_of(work: Work) -> Network | None:
         return None
     if not cell.activations and functions[0] not in FUNCTIONS:
         return None
-    if not single and lengths is None:
-        return None
     if weights.value is None or recurrence.value is None or biases.value is None:
         return None
     if any(operand.layout is not None for operand in states):

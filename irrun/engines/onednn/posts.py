@@ -26,8 +26,8 @@ from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, SOFT_RELU, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
-SWISH, _, CLIP, _, POW, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
+RELU, TANH, ELU, SQUARE, ABS, SQRT, LINEAR, _, HARD_SIGMOID, LOGISTIC, EXP, GELU_TANH = range(0x20, 0x2C)
+SWISH, _, CLIP, _, _, GELU_ERF, ROUND, MISH, HARD_SWISH = range(0x2C, 0x35)
 ADD, MUL, MAX, MIN, DIV, SUB = range(0x1FFF0, 0x1FFF6)
 
 Function = tuple[int, float, float]

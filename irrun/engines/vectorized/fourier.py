@@ -29,12 +29,8 @@ AT_ONCE = 1 << 15
 NANOSECONDS = 3.0
 """What a number takes in one of numpy's transforms, about."""
 
-SINGLE = hasattr(np, "vecdot")
-"""Whether numpy transforms f32 in f32, and to where it is told to: from version 2 on."""
-
-SHORT, SHORT_REAL = (48, 96) if SINGLE else (96, 256)
-"""Elements of an axis of complex and of real numbers up to which a product is as quick as a transform in f32, or as the
-op's kernel where there is none."""
+SHORT, SHORT_REAL = 48, 96
+"""Elements of an axis of complex and of real numbers up to which a product is as quick as a transform."""
 
 REAL, INVERSE_REAL = "RDFT-9", "IRDFT-9"
 
@@ -70,7 +66,7 @@ def fourier(work: Work, threads: Threads) -> Compiled | None:
     if work.optional(2) is not None and lengths is None:
         return None
     steps = _steps(work.name, data.shape, axes.tolist(), [-1] * axes.size if lengths is None else lengths.tolist())
-    if steps is None or not (SINGLE or all(step.matrix is not None for step in steps)):
+    if steps is None:
         return None
     copied = data.strides != dense_strides(data.shape, ITEM)
     rooms = [prod(data.shape) if copied else 0, *(step.result for step in steps[:-1])]
@@ -211,7 +207,7 @@ def _scaled(
 def frames(work: Work, threads: Threads) -> Compiled | None:
     """STFT-15 of f32 with frames of a constant size and step: blocks of frames are weighed and transformed in turn."""
     (signal, window), (size, step) = work.required(2), (work.constant(number) for number in (2, 3))
-    if signal.type != "f32" or size is None or step is None or not SINGLE:
+    if signal.type != "f32" or size is None or step is None:
         return None
     length, stride, batch = size.item(), step.item(), prod(signal.shape[:-1])
     count, bins = (signal.shape[-1] - length) // stride + 1, length // 2 + 1

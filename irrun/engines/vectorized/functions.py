@@ -17,7 +17,7 @@ import numpy as np
 
 from irrun.spec.op import Array
 
-_core = import_module("numpy._core._multiarray_umath" if hasattr(np, "_core") else "numpy.core._multiarray_umath")
+_core = import_module("numpy._core._multiarray_umath")
 
 clip: Callable[..., object] = _core.clip
 """The ufunc (x, low, high, output) that np.clip comes to in several steps; np.maximum is slow with a scalar."""

@@ -162,9 +162,7 @@ def _dots(values: Array, sums: Array) -> Call:
     """The products of the lines along the last axis with themselves."""
     if 2 <= values.shape[-1] <= SHORT_SUM:
         return partial(_sum_of, np.square, _additions, values, sums)
-    if hasattr(np, "vecdot") and values.strides[-1] == values.itemsize:  # numpy 2: BLAS for each line
-        return partial(np.vecdot, values, values, out=sums)
-    return partial(np.einsum, "...i,...i->...", values, values, out=sums)
+    return partial(np.vecdot, values, values, out=sums)  # BLAS for each line
 
 
 def reduction(work: Work, threads: Threads) -> Compiled | None:

@@ -26,8 +26,6 @@ def widened(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled 
         return None
     tensors = [*work.inputs, *work.outputs]
     sizes = [0 if own is None or own.type != "bf16" else aligned(ITEM * prod(own.shape)) for own in tensors]
-    for number, layout in compiled.gives.items():
-        sizes[len(work.inputs) + number] = aligned(layout.nbytes)
     starts = [0, *accumulate(sizes)]
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
@@ -51,7 +49,8 @@ def widened(work: Work, compile: Callable[[Work], Compiled | None]) -> Compiled 
         rest = scratch[starts[-1] : starts[-1] + compiled.scratch] if compiled.scratch else None
         return chain([*before, compiled.bind(read, written, rest), *after])
 
-    return Compiled(bind, starts[-1] + compiled.scratch, taken=compiled.taken)
+    gives = {number: layout for number, layout in compiled.gives.items() if work.outputs[number].type != "bf16"}
+    return Compiled(bind, starts[-1] + compiled.scratch, compiled.wants, gives, compiled.taken)
 
 
 def _wide(operand: Operand | None) -> Operand | None:

@@ -22,7 +22,7 @@ MAX_CONVERTED = 1024
 
 
 def drop(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched:
+    if not setting.transforms:
         return program
     program = replace(program, constants={**program.constants})
     same: dict[int, int] = {}

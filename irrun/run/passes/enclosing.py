@@ -34,7 +34,7 @@ Origins = frozenset[int]
 
 def enclose(program: Program, setting: Setting) -> Program:
     known = setting.whole or setting.sizes is not None
-    if not known or not setting.engines or setting.watched or not setting.encloses:
+    if not known or not setting.transforms or not setting.encloses:
         return program
     if setting.sizes is None and all(tensor.static for tensor in program.tensors):
         return program

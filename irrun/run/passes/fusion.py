@@ -30,7 +30,7 @@ MAX_POSTS = 12
 
 
 def fuse(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched:
+    if not setting.transforms:
         return program
     readers: Counter[int | None] = Counter(program.results)
     reader: dict[int | None, int] = {}

@@ -23,7 +23,7 @@ from irrun.spec.traits import Attending, Repeating, Reshaping
 
 
 def group(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched:
+    if not setting.transforms:
         return program
     grouping = _Grouping(program.begun())
     for instruction in program.instructions:

@@ -24,7 +24,7 @@ from irrun.spec.traits import Joining, Lookup, Reading, Storing
 
 
 def grow(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched or setting.checked or setting.iterated:
+    if not setting.transforms or setting.checked or setting.iterated:
         return program
     makers = program.makers()
     stored = Counter(map(_stored, program.instructions))

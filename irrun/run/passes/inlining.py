@@ -19,7 +19,7 @@ MAX_DEPTH = 32
 
 
 def inline(program: Program, setting: Setting) -> Program:
-    if setting.shapes is None or not setting.engines or setting.watched:
+    if setting.shapes is None or not setting.transforms:
         return program
     for _ in range(MAX_DEPTH):
         found = _Inlining(program)

@@ -37,7 +37,7 @@ with np.errstate(all="ignore"):
 
 
 def normalize(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched or not any(map(_is_folding, program.instructions)):
+    if not setting.transforms or not any(map(_is_folding, program.instructions)):
         return program
     search = _Search(program, setting)
     found = dict(filter(None, map(search.behind, program.instructions)))

@@ -24,7 +24,7 @@ LEAST = 1 << 14
 
 
 def pick(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched or not any(own.op.trait(Lookup) for own in program.instructions):
+    if not setting.transforms or not any(own.op.trait(Lookup) for own in program.instructions):
         return program
     makers, readers = program.makers(), program.readers()
     instructions = []

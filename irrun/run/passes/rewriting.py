@@ -35,7 +35,7 @@ Axes = tuple[int, ...]
 
 
 def rewrite(program: Program, setting: Setting) -> Program:
-    if not setting.engines or setting.watched:
+    if not setting.transforms:
         return program
     rewriting = _Rewriting(program.begun(), setting)
     for instruction in program.instructions:

@@ -122,6 +122,11 @@ class Setting:
         return next(engine for engine in self.engines if engine.name == name)
 
     @property
+    def transforms(self) -> bool:
+        """Whether a program may compute otherwise than layer by layer: engines do, and nobody watches."""
+        return bool(self.engines) and not self.watched
+
+    @property
     def whole(self) -> bool:
         """Whether shapes of the inputs are set, with all sizes."""
         return self.shapes is not None and all(isinstance(size, int) for shape in self.shapes for size in shape)
