@@ -96,6 +96,23 @@ def test_quantized_models_of_other_sizes_as_programs_that_are_made_in_full(engin
     assert counts["repeated"] >= 1
 
 
+def test_images_that_are_brought_into_a_layout_as_others_of_their_kind_are(tmp_path, counts):
+    m, rng = Model(), np.random.default_rng(1)
+    for name in "abc":
+        weights = m.constant(rng.standard_normal((16, 16, 3, 3), np.float32))
+        m.result(convolution(m, m.parameter(name, "f32", (1, 16, "?", "?")), weights))
+    path, profile = m.save(tmp_path), irrun.Profile()
+    ours, full = (irrun.GraphExecutor(path, engine="onednn") for _ in range(2))
+    for height, width in ((15, 18), (19, 14), (17, 16), (21, 13), (16, 20)):
+        feed = [rng.standard_normal((1, 16, height, width), np.float32) for _ in "abc"]
+        with in_full():
+            expected = full.run(feed)
+        for name, array in ours.run(feed, profile=profile).items():
+            np.testing.assert_array_equal(array, expected[name])
+    assert {entry.type for entry in profile.entries.values()} == {"Reorder", "Convolution"}
+    assert counts["repeated"] >= 2
+
+
 @pytest.mark.parametrize("engine", ["numpy", "onednn"])
 def test_products_of_what_is_quantized_in_the_run_as_programs_that_are_made_in_full(engine, tmp_path, counts):
     """Codes of one constant are laid out once for all lengths."""
