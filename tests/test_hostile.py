@@ -173,6 +173,7 @@ def test_nothing_but_line_breaks(tmp_path):
         b"<net a=" + b"..." * 200_000,
         b"<?" * 200_000,
     ],
+    ids=lambda text: repr(text[:60]),
 )
 def test_bytes_that_are_no_xml(text, tmp_path):
     bounded("validate", written(tmp_path, text), status=1, seconds=10)
