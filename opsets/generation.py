@@ -397,10 +397,8 @@ def _weights(numbers: Array, left: Array, log_probs: bool) -> Any:
     if not log_probs:
         return np.where(left, numbers, 0)
     logs = np.where(left, numbers, -np.inf)
-    most = logs.max(1, keepdims=True)
-    return np.exp(
-        logs - np.where(np.isfinite(most), most, 0)
-    )  # of the likeliest one: none overflows, nor do all vanish
+    most = logs.max(1, keepdims=True)  # relative to this one none overflows, nor do all vanish
+    return np.exp(logs - np.where(np.isfinite(most), most, 0))
 
 
 @multinomial.shapes
