@@ -361,7 +361,8 @@ def multinomial(
     """Classes drawn with the given probabilities, or with those whose logarithms are given.
 
     The class of a draw u is the first possible one whose cumulated probability is u or more; without replacement a
-    drawn class has probability 0 from then on. The draws are those of RandomUniform-8 for f64, sums are in f64.
+    drawn class has probability 0 from then on, and once that of all others is 0 they follow in ascending order. The
+    draws are those of RandomUniform-8 for f64, sums are in f64.
     Deviation: the specification leaves the draws open; OpenVINO's CPU plugin draws others.
     Constraints:
         C1: num_samples is 0 or more.
@@ -377,18 +378,27 @@ def multinomial(
     if global_seed == 0 and op_seed == 0:
         global_seed = int(np.random.SeedSequence().generate_state(1)[0])
     draws = _fractions(_philox(global_seed, op_seed, 2 * batch * count), "f64").reshape(batch, count)
-    weights = probs.astype(np.float64)
-    if log_probs and weights.size:
-        weights = np.exp(weights - weights.max(1, keepdims=True))  # a common factor that overflows nowhere
+    numbers, left = probs.astype(np.float64), np.ones(probs.shape, bool)
     output = np.empty((batch, count), numpy_dtype(convert_type))
     for number in range(count):
-        cumulated = np.cumsum(weights, 1)
+        if not number or not with_replacement:
+            weights = _weights(numbers, left, log_probs)
+            cumulated = np.cumsum(weights, 1)
         reached = (cumulated >= draws[:, number : number + 1] * cumulated[:, -1:]) & (weights > 0)
-        drawn = reached.argmax(1)
+        drawn = np.where(reached.any(1), reached.argmax(1), left.argmax(1))
         if not with_replacement:
-            weights[np.arange(batch), drawn] = 0
+            left[np.arange(batch), drawn] = False
         output[:, number] = drawn
     return output
+
+
+def _weights(numbers: Array, left: Array, log_probs: bool) -> Any:
+    """What the probabilities of the classes that are `left` are proportional to; 0 for the others."""
+    if not log_probs:
+        return np.where(left, numbers, 0)
+    logs = np.where(left, numbers, -np.inf)
+    most = logs.max(1, keepdims=True)  # relative to this one none overflows, nor do all vanish
+    return np.exp(logs - np.where(np.isfinite(most), most, 0))
 
 
 @multinomial.shapes

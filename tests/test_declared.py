@@ -466,6 +466,23 @@ def test_openvino_writes_no_sizes_where_an_input_has_an_unknown_rank(tmp_path):
     assert not irrun.validate(path).diagnostics
 
 
+@pytest.mark.parametrize("taken", [True, False])
+def test_openvino_writes_no_sizes_in_a_branch_that_a_constant_condition_rules_out(taken, tmp_path):
+    parameters = [opset13.parameter(ov.PartialShape.dynamic(), np.float32) for _ in range(2)]
+    x, (first, second) = opset13.parameter([2, 3], np.float32), parameters
+    branches = [opset13.concat([opset13.abs(opset13.sqrt(first)), first], 0), opset13.exp(opset13.negative(second))]
+    bodies = [ov.Model([result], [each]) for result, each in zip(branches, parameters, strict=True)]
+    both = opset13.if_op(opset13.constant(np.array([taken])))
+    both.set_then_body(bodies[0])
+    both.set_else_body(bodies[1])
+    both.set_input(x.output(0), *parameters)
+    y = both.set_output(*(body.results[0] for body in bodies))
+    path = tmp_path / "model.xml"
+    ov.save_model(ov.Model([y], [x]), path)
+    assert path.read_text().count('shape="..."') == 1
+    assert said(path) == []
+
+
 def test_sizes_that_two_edges_leave_open_are_told_once(tmp_path):
     m = Model()
     x = m.parameter("x", "f32", (2, 3))

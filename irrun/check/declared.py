@@ -33,6 +33,7 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
     counted: dict[Value, Layer] = {}  # whose numbers are made of the sizes of such, with that layer
     silent: list[_Unsized] = []
+    open_ranks: set[Value] = set()  # of a body: OpenVINO infers none for a branch that a constant condition rules out
     says_sizes = cache(lambda: any(v.port.dims for node in inference.nodes.values() for v in node.layer.outputs))
     fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
     odd: list[Contradiction] = []
@@ -91,9 +92,12 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
                 elif sized:
                     found = _other_shape(node, port, tensor, f"output {value.index}")
                     other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
-            elif sized and not port.element.children and _is_sized(node, tensor, inference) and says_sizes():
-                found = _without_sizes(node, port, tensor, f"output {value.index}")
-                yield _said_of(node, value, found, inference, others, counted, wanted)
+            elif sized and not port.element.children:
+                if node.attrs.get("shape", ()) is None or not open_ranks.isdisjoint(layer.inputs):
+                    open_ranks.add(value)
+                elif _is_sized(node, tensor, inference) and says_sizes():
+                    found = _without_sizes(node, port, tensor, f"output {value.index}")
+                    yield _said_of(node, value, found, inference, others, counted, wanted)
         if others:
             counted.update(_counted(node, others, counted))
         if other:
@@ -151,8 +155,7 @@ def _without_sizes(node: InferredLayer, port: Port, tensor: Tensor, where: str) 
 def _is_sized(node: InferredLayer, tensor: Tensor, inference: Inference) -> bool:
     """Whether OpenVINO writes the sizes of an output; not where that may have any rank to it, as an input has."""
     known = all(inference.tensor(value).shape is not None for value in node.layer.inputs)
-    sized = bool(tensor.shape) and known and (tensor.static or not node.op.inputs)
-    return sized and node.attrs.get("shape", ()) is not None
+    return bool(tensor.shape) and known and (tensor.static or not node.op.inputs)
 
 
 def _half_known(node: InferredLayer, port: Port, source: Value, known: Tensor, where: str) -> Iterator[Diagnostic]:

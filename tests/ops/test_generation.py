@@ -284,6 +284,19 @@ def test_multinomial_takes_logarithms_of_any_size():
     assert multinomial([[-1, 1, 2000], [50, 1, 21]], 10, log_probs=True).tolist() == [[2] * 10, [0] * 10]
 
 
+@pytest.mark.parametrize(
+    "logs", [[-9000, 0, -3000, 3000], [-5000, -1000, -2000, 0], [-np.inf, 800, -2e300, 1e300], [3, 800, 9, 900]]
+)
+def test_multinomial_without_replacement_repeats_no_class_whose_logarithm_is_far_below(logs):
+    order = sorted(range(4), key=lambda i: -logs[i])  # each is likelier than all behind it together
+    assert multinomial([logs], 4, dtype=np.float64, log_probs=True, with_replacement=False).tolist() == [order]
+
+
+def test_multinomial_without_replacement_takes_classes_of_probability_0_last():
+    drawn = multinomial([[0, 1, 0, 0, 2], [0, 0, 0, 1, 0]], 5, with_replacement=False).tolist()
+    assert [sorted(drawn[0][:2]), drawn[0][2:], drawn[1]] == [[1, 4], [0, 2, 3], [3, 0, 1, 2, 4]]
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16, np.float64])
 def test_multinomial_of_any_float_type(dtype):
     assert multinomial([[0, 1, 0]], [3], dtype=dtype).tolist() == [[1, 1, 1]]
