@@ -428,3 +428,15 @@ def test_what_does_not_follow_from_another_cause_is_told_of_a_body(outside, insi
         assert count
     found = irrun.validate(text.encode(), model.weights)
     assert [(each.code, each.layer.type) for each in (*found.errors, *found.warnings)] == codes
+
+
+def test_entries_that_are_wrong_are_told_together():
+    plain = '<input external_port_id="1" internal_layer_id="1"/>'
+    changes = [
+        (SLICED, SLICED.replace('stride="1"', 'stride="0"')),
+        (plain, SLICED.replace('_id="0"', '_id="1"').replace('axis="0"', 'axis="5"')),
+        (JOINED, JOINED.replace('part_size="1"', 'part_size="0"')),
+    ]
+    alone = [said(changed(change)) for change in changes]
+    assert all(len(each) == 1 for each in alone)
+    assert said(changed(*changes)) == [one for each in alone for one in each]

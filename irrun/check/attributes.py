@@ -57,12 +57,15 @@ class Attributes(NamedTuple):
     """The attributes of a layer by kernel keyword, defaults filled in; None where one is missing or unreadable.
 
     `suspect` is the warning among `problems` that may be the reason if the layer breaks a rule: of an attribute that is
-    not read, so that a default stands for it.
+    not read, so that a default stands for it; `guessed` are the keywords of such. `readable` are the values of those
+    that can be read where there are none of all; None where the layer may be of another type.
     """
 
     values: dict[str, Any] | None
     problems: list[Diagnostic]
     suspect: Diagnostic | None = None
+    readable: dict[str, Any] | None = None
+    guessed: Collection[str] = ()
 
 
 def read_attributes(op: Op, layer: Layer) -> Attributes:
@@ -74,7 +77,8 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         if not misplaced and not layer.strays:
             return Attributes(known, [])
         ignored = list(_ignored(layer, misplaced, ()))
-        return Attributes(known, ignored, _suspect(op, layer, misplaced, ignored))
+        suspect = _suspect(op, layer, misplaced, ignored)
+        return Attributes(known, ignored, suspect, guessed=_guessed(op, layer, misplaced, ()))
     values, missing, problems, readable = _parsed(op, layer)
     strange = [] if op.attr_names.issuperset(layer.attributes) else _strange(op, layer)
     left = [name for name in strange if is_leftover(op.type, name, layer.attributes[name])]
@@ -84,6 +88,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     foreign = _foreign(op, layer, unknown)
     unknown = unknown if foreign is None else {}
     insisted: list[Diagnostic] = []
+    meant_for: list[str] = []
     for typo, close in list(unknown.items()):
         if close in missing:
             del unknown[typo]
@@ -96,6 +101,7 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
             del demanded[close]
             message = f"{op.name} has no attribute `{typo}`, and OpenVINO does not take it without `{close}`"
             insisted.append(_problem("W955", message, layer, typo, advice(typo, close)))
+            meant_for.append(close)
     if missing:
         problems += _assume(op, layer, values, missing, misplaced)
     strayed = [name for name in missing if name in misplaced]
@@ -123,7 +129,10 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     if foreign is not None and not missing:
         problems.append(foreign)
     if not readable:
-        return Attributes(None, [*with_warnings(problems)])
+        others = {keyword: value for keyword, value in values.items() if value is not REQUIRED}
+        return Attributes(
+            None, [*with_warnings(problems)], readable=others if foreign is None and not (missing and unknown) else None
+        )
     if not problems:
         if not op.has_shape_attr:  # each unknown size is one of its own
             if len(_CACHE) >= _CACHE_SIZE:
@@ -133,7 +142,9 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     if foreign is not None:
         return Attributes(values, problems, foreign)
     typos = insisted + [found for found, close in zip(unread, unknown.values(), strict=True) if close]
-    return Attributes(values, problems, next(iter(typos), None) or _suspect(op, layer, misplaced, ignored))
+    meant_for += [close for close in unknown.values() if close]
+    suspect = next(iter(typos), None) or _suspect(op, layer, misplaced, ignored)
+    return Attributes(values, problems, suspect, guessed=_guessed(op, layer, misplaced, meant_for))
 
 
 def _parsed(op: Op, layer: Layer) -> tuple[dict[str, Any], list[str], list[Diagnostic], bool]:
@@ -207,6 +218,12 @@ def _assume(
 def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[Diagnostic]) -> Diagnostic | None:
     unread = any(attr.name in misplaced and attr.name not in layer.attributes for attr in op.attrs)
     return ignored[0] if unread and ignored else None
+
+
+def _guessed(op: Op, layer: Layer, misplaced: Collection[str], meant: Collection[str]) -> list[str]:
+    """The keywords of attributes that others may be `meant` for, and of those that stand where nothing reads them."""
+    unread = [attr.name for attr in op.attrs if attr.name in misplaced and attr.name not in layer.attributes]
+    return [attr.keyword for attr in op.attrs if attr.name in (*meant, *unread)]
 
 
 def _strange(op: Op, layer: Layer) -> list[str]:

@@ -77,7 +77,8 @@ def told_once(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
         if itself:
             concerned.update(read)
     told: dict[int, Diagnostic | None] = {}
-    for first, *others in groups.values():
+    for first, *rest in groups.values():
+        others = [each for each in rest if each.layer != first.layer]  # which are independent of each other
         if others:
             notes = [Note(f"nor can layer {each.layer}: {each.message}", each.span) for each in others[:_MOST_NOTED]]
             told |= {id(each): None for each in others} | {id(first): replace(first, notes=(*first.notes, *notes))}

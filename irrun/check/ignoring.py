@@ -93,10 +93,15 @@ class Unchecked(Op):
     results: Sequence[Tensor] = field(default=(), kw_only=True)
 
     def infer(
-        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
+        self,
+        inputs: Sequence[Tensor | None],
+        attrs: Mapping[str, Any],
+        bodies: Mapping[str, Body] | None = None,
+        *,
+        narrow: bool = True,
     ) -> Inferred:
         try:
-            return super().infer(inputs, attrs, bodies)
+            return super().infer(inputs, attrs, bodies, narrow=narrow)
         except Violation as violation:
             doubts = [Doubt(message) for message in self._passed_over(violation, inputs, attrs)]
             return Inferred([Tensor(tensor.type, None) for tensor in self.results], {}, False, doubts)

@@ -1,7 +1,8 @@
 """Inference: what is known of every tensor of a model before it runs, and which rules its layers break.
 
 Layers are taken in an order in which producers come first. A layer that fails makes its outputs unknown, so one cause
-gives one diagnostic and the rest of the model is still checked.
+gives one diagnostic and the rest of the model is still checked. What else is wrong with it, whatever the cause of that
+is, is found by asking its rule again.
 """
 
 from __future__ import annotations
@@ -18,9 +19,10 @@ from irrun.check.attributes import read_attributes, with_warnings
 from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.doubts import doubtful_source
+from irrun.check.further import Patience, depends, further
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
-from irrun.check.origins import as_told, cause_of, fits, misarrived
+from irrun.check.origins import as_meant, as_told, cause_of, fits, misarrived, misdeclared
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
@@ -97,6 +99,7 @@ class Inference:
     `refuted` are doubtful constants that cannot be what they are said to be, and what comes of that.
     `betrayed` are outputs that are not as declared, and the errors of what would be none if they were.
     `ops` are those of types and versions of which there is nothing to report.
+    `doubted` are doubts about the data of layers that break a rule, which hold whatever is wrong with these.
     `unbuilt` tells the layers that OpenVINO does not build; errors of these are warnings.
     """
 
@@ -113,6 +116,8 @@ class Inference:
         self.answers = Answers()
         self.depth = self.repeated = self.symbolic = self.looked_at = 0
         self.exact = Spent()
+        self.patience = Patience()
+        self.doubted: dict[Layer, tuple[Op, Sequence[Doubt]]] = {}
         self.refuted: dict[Layer, Diagnostic] = {}
         self.betrayed: dict[Value, list[Diagnostic]] = {}
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
@@ -129,11 +134,12 @@ class Inference:
         node = self.nodes.get(value.layer)
         return node.outputs[value.index] if node and value.index < len(node.outputs) else _UNKNOWN
 
-    def report(self, diagnostic: Diagnostic) -> None:
+    def report(self, diagnostic: Diagnostic, rule: tuple[Any, ...] = (), *, further: bool = False) -> None:
+        """Take down what is wrong, the `rule` that is broken; what is told `further` of a layer goes by that, too."""
         # a body is inferred several times, for every round of a loop and every branch
         key = (diagnostic.code, diagnostic.span, diagnostic.layer)
-        if key not in self.seen:
-            self.seen.add(key)
+        if ((*key, *rule) if further else key) not in self.seen:
+            self.seen |= {key, (*key, *rule)}
             self.counts[diagnostic.code] += 1
             alike = self.counts[diagnostic.code] > MAX_ALIKE
             self.diagnostics.append(_one_more(diagnostic.code) if alike else diagnostic)
@@ -170,6 +176,7 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
     for layer in topological_order(graph):
         given = parameters.get(layer)
         inference.nodes.pop(layer, None)
+        inference.doubted.pop(layer, None)
         said = len(inference.diagnostics)
         node = infer_layer(layer, inference)
         if node is not None:
@@ -196,16 +203,20 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         return None
     if layer.type == "Const" and (constant := _plain_constant(layer, op, inference)):
         return constant
-    attrs, problems, suspect = read_attributes(op, layer)
+    read = read_attributes(op, layer)
+    attrs, problems, suspect = read.values, read.problems, read.suspect
     missing = layer.type == "Const" and inference.weights.checked(layer) is None  # which its numbers were told for
     problems = [each for each in problems if not (missing and each.code == "E307")]
-    if attrs is None or layer.broken:
-        inference.report_all(problems)
-        return None
-    others = [each for each in problems if each is not suspect]
     if op.folded is not None and len(layer.inputs) == len(op.inputs):  # of others the rule says so
         op = op.folded.op if op.folded.when([source_of(value, inference) for value in layer.inputs]) else op
     inputs = [inference.tensor(value) for value in layer.inputs]
+    if attrs is None or layer.broken:
+        inference.report_all(problems)
+        doubtful = doubtful_source(layer, inference.weights) is not None
+        if read.readable is not None and not layer.broken and not doubtful:
+            _tell_further(op, layer, inputs, read.readable, inference)
+        return None
+    others = [each for each in problems if each is not suspect]
     bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()} if layer.bodies else {}
     said = len(inference.diagnostics)
     try:
@@ -216,8 +227,18 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         ):  # a port that no edge leads to, which is reported
             inference.report_all(others)
             return None
-        found = violated(violation, op, layer, inputs, suspect)
+        assumed = _assumed(op, layer)
         taken = next((each for each in others if each.code == "W950"), None)
+        apart = [  # what stands for attributes without which the rule is broken all the same
+            each
+            for each, keywords in ((suspect, read.guessed), (taken, assumed))
+            if each is not None and keywords and not bodies and violation.label != "E302"
+            if not depends(op, layer, inputs, attrs, violation, keywords, inference.patience)
+        ]
+        suspect, taken = (None if each in apart else each for each in (suspect, taken))
+        others = [each for each in others if each not in apart]
+        inference.report_all(apart)
+        found = violated(violation, op, layer, inputs, suspect)
         if taken is not None and found.code != "E302" and found.code not in inference.ignore:
             others.remove(taken)
             found = _with_taken(found, taken)
@@ -266,6 +287,45 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
     known = (inferred.complete, inferred.doubts, inferred.widened, inferred.supposed)
     return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
+
+
+def _tell_further(
+    op: Op,
+    layer: Layer,
+    inputs: Sequence[Tensor],
+    attrs: Mapping[str, Any],
+    inference: Inference,
+    first: Violation | None = None,
+    said: Diagnostic | None = None,
+) -> None:
+    """Report what is wrong with a layer besides the `first` rule that it breaks, of which something is `said`, or
+    besides attributes that cannot be read."""
+    wrong = misdeclared(layer, inference)
+    declared = {
+        number: as_meant(inputs[number], value.port)
+        for number, value in enumerate(layer.inputs)
+        if value is not None and value in wrong
+    }
+    assumed = _assumed(op, layer)
+    given = {keyword: value for keyword, value in attrs.items() if keyword not in assumed}
+    bodies = {name: body_of(body, inference) for name, body in layer.bodies.items()}
+    more = further(op, layer, inputs, given, first, inference.patience, declared, bodies)
+    if first in more.following and said is not None:
+        inference.betrayed.setdefault(wrong[0], []).append(said)
+    for violation in more.violations:
+        found = violated(violation, op, layer, inputs)
+        inference.report(found, _rule(violation), further=True)
+        if violation in more.following:
+            inference.betrayed.setdefault(wrong[0], []).append(found)
+    for tolerated in () if bodies else more.tolerated:  # which may be errors in bodies
+        if not _of_missing(tolerated.violation, op, layer):
+            inference.report(_tolerated(tolerated, op, layer, inputs), _rule(tolerated.violation), further=True)
+    inference.doubted[layer] = op, more.doubts
+
+
+def _rule(violation: Violation) -> tuple[Any, ...]:
+    """What tells a broken rule from others of one layer."""
+    return violation.label, violation.port, *violation.about, violation.place and violation.place[1]
 
 
 def _with_inside(found: Diagnostic, violation: Violation, layer: Layer, said: int, inference: Inference) -> Diagnostic:
@@ -325,7 +385,7 @@ def _refused(
     violation: Violation,
     op: Op,
     layer: Layer,
-    inputs: Sequence[Tensor | None],
+    inputs: Sequence[Tensor],
     attrs: dict[str, Any],
     inference: Inference,
 ) -> InferredLayer | None:
@@ -340,9 +400,11 @@ def _refused(
         if source is not None and not inference.unbuilt.holds(layer):
             inference.refuted.setdefault(source, found)
             return None
-        inference.report(found)
+        inference.report(found, _rule(violation))
         if cause is None and layer.bodies:
             cause = _end_at_fault(violation, layer, inference)
+        if cause is None:  # else nothing is wrong but for that
+            _tell_further(op, layer, inputs, attrs, inference, violation, found)
         if cause is not None:
             inference.betrayed.setdefault(cause, []).append(found)
         return None
@@ -479,8 +541,12 @@ def _end_at_fault(violation: Violation, layer: Layer, inference: Inference) -> V
 def _of_missing(violation: Violation, op: Op, layer: Layer) -> bool:
     """Whether it is about attributes that the file lacks, which has been reported."""
     concerns = [violation.port, *violation.about] if violation.port else violation.about
-    assumed = {attr.keyword for attr in op.attrs if attr.assumed is not None and attr.name not in layer.attributes}
-    return bool(concerns) and assumed.issuperset(concerns)
+    return bool(concerns) and _assumed(op, layer).issuperset(concerns)
+
+
+def _assumed(op: Op, layer: Layer) -> set[str]:
+    """The keywords of attributes that the file lacks, and that OpenVINO takes values of its own for."""
+    return {attr.keyword for attr in op.attrs if attr.assumed is not None and attr.name not in layer.attributes}
 
 
 def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:

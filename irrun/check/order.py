@@ -11,7 +11,8 @@ import numpy as np
 from irrun.check.documentation import source_page
 from irrun.check.infer import Inference, InferredLayer
 from irrun.diagnostics import Diagnostic
-from irrun.spec.op import UNLIKELY, Doubt, Tensor
+from irrun.ir.graph import Layer
+from irrun.spec.op import UNLIKELY, Doubt, Op, Tensor
 from irrun.spec.traits import Doubting, Overwriting
 
 MAX_PLACES = 1 << 16
@@ -27,7 +28,10 @@ def check_order(inference: Inference) -> Iterator[Diagnostic]:
                 yield from _repeated(node, trait, inference)
             elif node.layer not in inference.blamed or not node.doubts:  # whose slices are said to be wrong
                 for doubt in doubts_of(node, [*map(inference.tensor, node.layer.inputs)], node.doubts):
-                    yield _doubted(doubt, node)
+                    yield _doubted(doubt, node.op, node.layer)
+    for layer, (op, doubts) in inference.doubted.items():
+        for doubt in doubts:
+            yield _doubted(doubt, op, layer)
 
 
 def doubts_of(node: InferredLayer, inputs: Sequence[Tensor], doubts: Sequence[Doubt]) -> Iterable[Doubt]:
@@ -38,13 +42,13 @@ def doubts_of(node: InferredLayer, inputs: Sequence[Tensor], doubts: Sequence[Do
     )
 
 
-def _doubted(doubt: Doubt, node: InferredLayer) -> Diagnostic:
-    span = node.layer.span
+def _doubted(doubt: Doubt, op: Op, layer: Layer) -> Diagnostic:
+    span = layer.span
     if doubt.port is not None:
-        span = node.layer.input_ports[node.op.port_names.index(doubt.port)].element.span
+        span = layer.input_ports[op.port_names.index(doubt.port)].element.span
     others = "" if doubt.code == UNLIKELY else "; other implementations give something else"
-    help = f"see {source_page(node.op)}{others}"
-    return Diagnostic(doubt.code, doubt.message, span, node.layer.label, help)
+    help = f"see {source_page(op)}{others}"
+    return Diagnostic(doubt.code, doubt.message, span, layer.label, help)
 
 
 def _repeated(node: InferredLayer, trait: Overwriting, inference: Inference) -> Iterator[Diagnostic]:

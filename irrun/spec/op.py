@@ -108,6 +108,18 @@ class Violation(Exception):
         self.place = place
 
 
+class Supposing(Violation):
+    """One of the rules that a node breaks whatever ranks some inputs have: `plain`, with the likeliest `ranks`."""
+
+    def __init__(self, plain: Violation, ranks: Sequence[tuple[Concern, int]]) -> None:
+        supposed = " and ".join(f"`{_spelled(concern)}` has rank {rank}" for concern, rank in ranks)
+        message = f"{plain.message}, if {supposed}; with any other rank something else is wrong"
+        about = list(dict.fromkeys([*plain.about, *(concern for concern, _ in ranks)]))
+        super().__init__(plain.label, message, plain.port, about, plain.place)
+        self.plain = plain
+        self.ranks = ranks
+
+
 class Tolerated(NamedTuple):
     """A rule that a node breaks, and what OpenVINO does all the same, which is what the kernel does.
 
@@ -523,13 +535,7 @@ class _Broken(NamedTuple):
 
     @property
     def violation(self) -> Violation:
-        broken = self.broken
-        if not self.ranks:
-            return broken
-        supposed = " and ".join(f"`{_spelled(concern)}` has rank {rank}" for concern, rank in self.ranks)
-        message = f"{broken.message}, if {supposed}; with any other rank something else is wrong"
-        about = list(dict.fromkeys([*broken.about, *(concern for concern, _ in self.ranks)]))
-        return Violation(broken.label, message, broken.port, about, broken.place)
+        return Supposing(self.broken, self.ranks) if self.ranks else self.broken
 
 
 def _likeliest(found: Sequence[_Broken]) -> _Broken:
@@ -744,13 +750,21 @@ class Op:
         return tuple(typed) if isinstance(results, tuple | list) else typed[0]
 
     def infer(
-        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], bodies: Mapping[str, Body] | None = None
+        self,
+        inputs: Sequence[Tensor | None],
+        attrs: Mapping[str, Any],
+        bodies: Mapping[str, Body] | None = None,
+        *,
+        narrow: bool = True,
     ) -> Inferred:
-        """What is known of the outputs. Raises `Violation` where the inputs or attributes break a rule."""
+        """What is known of the outputs. Raises `Violation` where the inputs or attributes break a rule.
+
+        Without `narrow` it takes less time where ranks are unknown, and less may be known of the outputs.
+        """
         before = questions()
         node, answer = self._asked(inputs, attrs, bodies or {})
         if not (node.complete or bodies):
-            ranked = self._with_ranks(inputs, attrs)
+            ranked = self._with_ranks(inputs, attrs, narrow)
             if ranked is not inputs:
                 node, answer = self._asked(ranked, attrs, {})
         if isinstance(answer, list):
@@ -780,8 +794,10 @@ class Op:
                 node.complete = False
         return node, None
 
-    def _with_ranks(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Sequence[Tensor | None]:
-        """`inputs`, those of unknown rank with the only one that breaks no rule, where others do.
+    def _with_ranks(
+        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], narrow: bool
+    ) -> Sequence[Tensor | None]:
+        """`inputs`, if `narrow` those of unknown rank with the only one that breaks no rule, where others do.
 
         Raises the `Violation` of a node that breaks a rule whatever ranks its inputs have that are unknown.
         """
@@ -789,7 +805,7 @@ class Op:
         if broken is not None:
             raise broken.violation
         ranked, tries = inputs, iter(range(MAX_TRIED))
-        for number, tensor in enumerate(inputs):
+        for number, tensor in enumerate(inputs) if narrow else ():
             if tensor is None or tensor.shape is not None:
                 continue
             possible = (rank for rank in self._ranks_of(number) if self._may_have(rank, number, ranked, attrs, tries))
