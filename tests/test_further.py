@@ -159,6 +159,17 @@ def test_each_stands_in_its_place(tmp_path):
     ]
 
 
+def test_a_number_that_another_attribute_may_say_is_not_read_is_not_told_where_that_cannot_be_read(tmp_path):
+    outside = CONVOLUTION.but(("pads_begin", "-1,0"))
+    assert outside.told(tmp_path) == [("E307", "pads_begin")]
+    assert outside.but(("auto_pad", "valid")).told(tmp_path) == []
+    assert outside.but(("auto_pad", "some")).told(tmp_path) == [("E307", "auto_pad")]
+    assert outside.but(("auto_pad", "some"), ("pads_begin", "a,0")).told(tmp_path) == [
+        ("E307", "pads_begin"),
+        ("E307", "auto_pad"),
+    ]
+
+
 def test_four_mistakes_of_one_layer_are_told_together(tmp_path):
     changes = ("strides", "1"), ("dilations", "1,1,1"), ("auto_pad", "some"), (1, np.float16(np.ones((6, 4, 3, 2))))
     found = [("E307", "auto_pad"), ("E303", "filters"), ("C2", "strides"), ("C2", "dilations")]

@@ -165,8 +165,8 @@ def _parsed(op: Op, layer: Layer) -> tuple[dict[str, Any], list[str], list[Diagn
         except ValueError as error:
             unused = _unused(op, layer, attr, text)
             if unused is not None:
-                values[attr.keyword], problem = unused
-                problems.append(problem)
+                values[attr.keyword], warnings = unused
+                problems += warnings
                 continue
             readable = False
             given = f" is `{text}`, where an element" if attr.kind.many and text not in str(error) else ""
@@ -371,24 +371,29 @@ def _reworded(op: Op, layer: Layer, attr: Attr, text: str) -> Diagnostic:
     return _problem("W953", message, layer, attr.name, help)
 
 
-def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, Diagnostic] | None:
-    """A value out of range that nothing reads, since another attribute says so, and the warning; else None."""
+def _unused(op: Op, layer: Layer, attr: Attr, text: str) -> tuple[Any, list[Diagnostic]] | None:
+    """A value out of range that nothing reads, since another attribute says so, and the warning; without one where the
+    other attribute, which is reported, cannot be read, so that something may or may not. Else None."""
     if attr.unread is None:
         return None
     name, values = attr.unread
     other = next(each for each in op.attrs if each.name == name)
     given = layer.attributes.get(name)
     try:
-        value, means = attr.kind.parse(text), other.default if given is None else other.parse(given)
+        value = attr.kind.parse(text)
     except ValueError:
         return None
+    try:
+        means = other.default if given is None else other.parse(given)
+    except ValueError:
+        return value, []
     if means not in values:
         return None
     try:
         attr.check(value, text)
     except ValueError as error:
         help = f"`{name}` is {as_written(means)}, so nothing reads it; see {source_page(op)}"
-        return value, _problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)
+        return value, [_problem("W953", f"attribute `{attr.name}` {error}", layer, attr.name, help)]
     return None
 
 
