@@ -192,8 +192,10 @@ def _one_by_one(case: Case, run: Callable[..., dict[str, Array]], note: Note, ou
 def _in_two_sessions(case: Case, executor: Any, note: Note, outcomes: list[Outcome]) -> None:
     """Each run in two sessions, whose variables are no business of each other or of the executor."""
     sessions = [executor.session(), executor.session()]
-    # what comes behind a size that data tell is computed together from the second time on, and may be rounded otherwise
-    alike = _rounded_alike if case.kind == "dependent" or _branches_apart(case) else _same
+    # what comes behind a size that data tell is computed together from the second time on, as are small inputs of sizes
+    # that have come before, and may be rounded otherwise
+    sizes = {tuple(array.shape for array in feed.values()) for feed in case.feeds}
+    alike = _rounded_alike if case.kind == "dependent" or len(sizes) > 1 or _branches_apart(case) else _same
     for feed in case.feeds:
         first, second = (_outcome(session.run, note, feed) for session in sessions)
         if isinstance(first, str) or isinstance(second, str):

@@ -55,6 +55,20 @@ def test_a_size_that_others_are_computed_from(engine, tmp_path):
 
 
 @ENGINES
+def test_data_that_break_a_rule_are_told_where_nothing_is_left_of_what_comes_of_them(engine, tmp_path):
+    """Updates of x [3] at some places, of which none are taken."""
+    b = model()
+    x, places = anything(b, "f4", (3,)), anything(b, "i4", (2,))
+    updated = b.one("ScatterElementsUpdate-3", x, places, b.constant(F32([7, 8])), i64(b, 0))
+    none = b.one("Slice-8", updated, *(i64(b, [n]) for n in (0, 0, 1)))
+    b.result(b.one("Abs-1", none))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert run(ours, F32([1, 2, 3]), np.int32([2, 0])) == [[]]
+    with pytest.raises(irrun.ExecutionError, match="E401"):
+        ours.run([F32([1, 2, 3]), np.int32([3, 0])])
+
+
+@ENGINES
 def test_a_folded_constant_is_the_callers_own(engine, tmp_path):
     b = model()
     b.result(b.one("ShapeOf-3", anything(b, "f4", (-1, 3)), output_type="i64"))

@@ -235,8 +235,21 @@ class Folding:
             return False
         if not all(tensor.static and tensor.numeric and 0 in (tensor.shape or ()) for tensor in outputs):
             return False
+        if self._comes_of_question(instruction):
+            return False
         self._take(instruction, [np.empty(tensor.shape, numpy_dtype(tensor.type)) for tensor in outputs])
         return True
+
+    def _comes_of_question(self, instruction: Instruction) -> bool:
+        """Whether what it reads is made by any whose rule leaves something to the run, which has to be asked there."""
+        makers, wanted = self.program.makers(), [*instruction.inputs]
+        while wanted:
+            maker = makers.pop(wanted.pop(), None)
+            if maker is not None:
+                if maker.open:
+                    return True
+                wanted += maker.inputs
+        return False
 
     def _computed(self, instruction: Instruction, inputs: list[Tensor | None]) -> bool:
         """Compute an instruction whose inputs are all constant; False where it must wait for the run."""
