@@ -215,15 +215,19 @@ def _assume(
     return [_taken(op, layer, {attr.name: as_written(value) for attr, value in assumed.items()})]
 
 
+def _astray(op: Op, layer: Layer, misplaced: Collection[str]) -> list[str]:
+    """The names of attributes that stand where nothing reads them alone."""
+    return [attr.name for attr in op.attrs if attr.name in misplaced and attr.name not in layer.attributes]
+
+
 def _suspect(op: Op, layer: Layer, misplaced: dict[str, Element], ignored: list[Diagnostic]) -> Diagnostic | None:
-    unread = any(attr.name in misplaced and attr.name not in layer.attributes for attr in op.attrs)
-    return ignored[0] if unread and ignored else None
+    return ignored[0] if ignored and _astray(op, layer, misplaced) else None
 
 
 def _guessed(op: Op, layer: Layer, misplaced: Collection[str], meant: Collection[str]) -> list[str]:
     """The keywords of attributes that others may be `meant` for, and of those that stand where nothing reads them."""
-    unread = [attr.name for attr in op.attrs if attr.name in misplaced and attr.name not in layer.attributes]
-    return [attr.keyword for attr in op.attrs if attr.name in (*meant, *unread)]
+    names = {*meant, *_astray(op, layer, misplaced)}
+    return [attr.keyword for attr in op.attrs if attr.name in names]
 
 
 def _strange(op: Op, layer: Layer) -> list[str]:

@@ -105,7 +105,7 @@ NO_NAN = -math.inf
 """The `least` of an attribute that may be any number, but not NaN."""
 
 MAX_RANK = 64
-"""Of a tensor: the limit of numpy 2 (numpy 1 refuses more than 32 when an array is made)."""
+"""Of a tensor: numpy's limit."""
 
 LEAST_I32, MOST_I32 = -(2**31), 2**31 - 1
 """Bounds of attributes that OpenVINO keeps in 32 bits: of larger ones it takes those bits, or refuses them."""

@@ -764,7 +764,8 @@ class Op:
         before = questions()
         node, answer = self._asked(inputs, attrs, bodies or {})
         if not (node.complete or bodies):
-            ranked = self._with_ranks(inputs, attrs, narrow)
+            self._check_ranks(inputs, attrs)
+            ranked = self._with_ranks(inputs, attrs) if narrow else inputs
             if ranked is not inputs:
                 node, answer = self._asked(ranked, attrs, {})
         if isinstance(answer, list):
@@ -794,18 +795,16 @@ class Op:
                 node.complete = False
         return node, None
 
-    def _with_ranks(
-        self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any], narrow: bool
-    ) -> Sequence[Tensor | None]:
-        """`inputs`, if `narrow` those of unknown rank with the only one that breaks no rule, where others do.
-
-        Raises the `Violation` of a node that breaks a rule whatever ranks its inputs have that are unknown.
-        """
+    def _check_ranks(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> None:
+        """Raises the `Violation` of a node that breaks a rule whatever ranks its inputs have that are unknown."""
         broken = self._broken_by_all_ranks(inputs, attrs, iter(range(MAX_TRIED)))
         if broken is not None:
             raise broken.violation
+
+    def _with_ranks(self, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]) -> Sequence[Tensor | None]:
+        """`inputs`, those of unknown rank with the only one that breaks no rule, where others do."""
         ranked, tries = inputs, iter(range(MAX_TRIED))
-        for number, tensor in enumerate(inputs) if narrow else ():
+        for number, tensor in enumerate(inputs):
             if tensor is None or tensor.shape is not None:
                 continue
             possible = (rank for rank in self._ranks_of(number) if self._may_have(rank, number, ranked, attrs, tries))

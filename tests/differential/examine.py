@@ -192,11 +192,11 @@ def _one_by_one(case: Case, run: Callable[..., dict[str, Array]], note: Note, ou
 def _in_two_sessions(case: Case, executor: Any, note: Note, outcomes: list[Outcome]) -> None:
     """Each run in two sessions, whose variables are no business of each other or of the executor."""
     sessions = [executor.session(), executor.session()]
-    # what comes behind a size that data tell is computed together from the second time on, as are small inputs of sizes
-    # that have come before, and may be rounded otherwise
-    sizes = {tuple(array.shape for array in feed.values()) for feed in case.feeds}
-    alike = _rounded_alike if case.kind == "dependent" or len(sizes) > 1 or _branches_apart(case) else _same
+    # what comes behind a size that data tell is computed together from the second time on, and may be rounded otherwise
+    rounded = case.kind == "dependent" or _branches_apart(case)
     for feed in case.feeds:
+        # so are small inputs of other sizes than those that came first, which have a program at once
+        alike = _rounded_alike if rounded or _sizes(feed) != _sizes(case.feeds[0]) else _same
         first, second = (_outcome(session.run, note, feed) for session in sessions)
         if isinstance(first, str) or isinstance(second, str):
             if not (isinstance(first, str) and isinstance(second, str) and first == second):
@@ -204,6 +204,10 @@ def _in_two_sessions(case: Case, executor: Any, note: Note, outcomes: list[Outco
         elif any(not alike(one, other) for one, other in zip(first.values(), second.values(), strict=True)):
             note("differs between sessions", "")
         outcomes.append(first)
+
+
+def _sizes(feed: Feed) -> list[tuple[int, ...]]:
+    return [array.shape for array in feed.values()]
 
 
 def _branches_apart(case: Case) -> bool:

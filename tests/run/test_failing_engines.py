@@ -67,7 +67,7 @@ class Sharing(Odd):
     """Has something to do before products are bound, all of which share it with those of equal weights."""
 
     def __init__(self, fails=False):
-        super().__init__(lambda _, compiled: compiled)
+        super().__init__(unchanged)
         self.fails, self.asked, self.done = fails, [], []
 
     def compile(self, work):

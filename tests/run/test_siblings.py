@@ -168,7 +168,7 @@ def test_experts_whose_weights_are_compressed(engine, type, tmp_path):
             wanted = y.astype(np.float64)
             for mask, own in zip(masks, weights, strict=True):
                 wanted[mask != 0] += x[mask != 0].astype(np.float64) @ own.T
-            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-3)
+            np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-4)
     assert found["made"] >= 4
     inner = enclosures(ours)
     assert len({id(own._model or own) for own in inner}) == 1

@@ -28,7 +28,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.normalization import SOFTMAX
 from irrun.engines.onednn.posts import ADD, LINEAR, MIN, scalar
-from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, spread_layout
+from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, pending_of, spread_layout
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
@@ -60,9 +60,6 @@ class _Kernel(NamedTuple):
         """Bytes for the scores, and for weights of another type behind them."""
         score, weight = self.layouts[5:7]
         return aligned(score.nbytes) + (aligned(weight.nbytes) if weight.type != score.type else 0)
-
-    def pending(self) -> list[Call]:
-        return [call for own in (self.scores, self.softmax, self.sums) for call in own.pending()]
 
     def bind(self, arrays: Arrays, room: Array, scratch: Array) -> list[Call]:
         """Calls for query, key, value, mask and result, in `room`."""
@@ -128,13 +125,12 @@ def compile(library: Library, work: Work) -> Compiled | None:
             calls += kernel.bind(arrays, scratch[:room], scratch[room:])
         return chain(calls)
 
-    def pending() -> list[Call]:
-        return [call for kernel in kernels.values() for call in kernel.pending()]
-
     gives = given_as(work, library.strided(result, heads_inside(work.outputs[0]), work.outputs[0].type))
     taken = frozenset({3} if mask is not None and (added is None or added.value is not None) else ())
     scratch = max(kernel.scratch for kernel in kernels.values())
-    return with_blind_rows(work, Compiled(bind, room + scratch, {}, gives, taken, pending=pending))
+    primitives = [own for kernel in kernels.values() for own in (kernel.scores, kernel.softmax, kernel.sums)]
+    made = Compiled(bind, room + scratch, {}, gives, taken, pending=partial(pending_of, primitives))
+    return with_blind_rows(work, made)
 
 
 def _bounds(rows: int, keys: int) -> Operand:

@@ -15,7 +15,7 @@ from typing import Any
 
 from irrun.engines.axes import lies_so
 from irrun.engines.onednn.library import Library, Primitive
-from irrun.engines.onednn.tensors import bound_places, channels_last, given_as
+from irrun.engines.onednn.tensors import bound_places, channels_last, given_as, pending_of
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work, chain
 from irrun.records import NamedTuple
@@ -104,12 +104,10 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
             places.setdefault(cut.kind, []).append((given, outputs[0][place]))
         return chain([bound_places(found[kind], own, scratch) for kind, own in places.items()])
 
-    def pending() -> list[Call]:
-        return [call for own in found.values() for call in own.pending()]
-
     first = found[cuts[0].kind]
     scratch = max(own.scratch for own in found.values())
-    return Compiled(bind, scratch, wants, given_as(work, layout), first.taken, first.doubtful, pending=pending)
+    gives, pending = given_as(work, layout), partial(pending_of, found.values())
+    return Compiled(bind, scratch, wants, gives, first.taken, first.doubtful, pending=pending)
 
 
 def _slices(length: int) -> list[slice]:

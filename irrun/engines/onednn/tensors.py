@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import partial
 from typing import Any
 
@@ -127,6 +127,11 @@ def compiled(
     bind = partial(_bound, primitive, inputs, layouts, scales, work, made)
     given = given_as(work, gives)
     return Compiled(bind, primitive.scratch, wants, given, frozenset(taken), doubtful, pending=primitive.pending)
+
+
+def pending_of(parts: Iterable[Compiled | Primitive]) -> list[Call]:
+    """What is `pending` of all that a work is made of."""
+    return [call for own in parts for call in own.pending()]
 
 
 def with_others(found: Compiled, work: Work, constants: Mapping[int, Callable[[], Array]]) -> Compiled:
