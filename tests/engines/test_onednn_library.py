@@ -450,3 +450,12 @@ def test_a_model_of_matrices_loads_what_it_needs(tmp_path: Path) -> None:
         f"print([name for name in {[*LATE, 'quantized']} if 'irrun.engines.onednn.' + name in sys.modules])"
     )
     assert process(code, tmp_path) == "[]\n"
+
+
+@needs_onednn
+def test_layouts_that_are_left_to_primitives_are_told_apart_by_their_hashes() -> None:
+    """They have no bytes; what is kept for many sizes would be compared with all others."""
+    assert ENGINE is not None
+    layouts = [ENGINE._library.any((1, 8, n, n)) for n in range(20, 60)]
+    assert {layout.nbytes for layout in layouts} == {0}
+    assert len({*map(hash, layouts)}) == len(layouts)

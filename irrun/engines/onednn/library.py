@@ -108,7 +108,7 @@ class Descriptor:
         return self is other or (isinstance(other, Descriptor) and bool(self._library.equal(self, other)))
 
     def __hash__(self) -> int:
-        return self.nbytes
+        return self.nbytes or hash(self.shape)  # those that are open have no bytes
 
     @cached_property
     def shape(self) -> tuple[int, ...]:
@@ -352,6 +352,7 @@ class Library:
             found = self.made("memory_desc_create_with_tag", "memory_desc_destroy", *sizes)
             _make_room(self._layouts)
             layout = self._layouts[key] = Descriptor(self, found, open=True)
+            layout.shape, layout.type = key
         return layout
 
     def retyped(self, layout: Descriptor | None, type: str) -> Descriptor | None:
