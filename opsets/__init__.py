@@ -11,7 +11,7 @@ TYPES = {
     """,
     # sums, products, elementary functions
     "arithmetic": """
-        Abs Acos Acosh Add Asin Asinh Atan Atanh Ceiling Cos Cosh CumSum Divide Erf ErfInv Floor FloorMod Log
+        Abs Acos Acosh Add Asin Asinh Atan Atan2 Atanh Ceiling Cos Cosh CumSum Divide Erf ErfInv Floor FloorMod Log
         Maximum Minimum Mod Multiply Negative Power Round SegmentMax Sign Sin Sinh Sqrt SquaredDifference
         Subtract Tan Tanh
     """,
@@ -65,9 +65,9 @@ TYPES = {
     "bitwise": """
         BitwiseAnd BitwiseLeftShift BitwiseNot BitwiseOr BitwiseRightShift BitwiseXor
     """,
-    # If, Select
+    # If, Select, counts and places
     "condition": """
-        Bucketize If NonZero Select
+        Bincount Bucketize If NonZero Select
     """,
     # windows reduced to one element
     "pooling": """

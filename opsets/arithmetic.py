@@ -184,6 +184,23 @@ atan = elementary(
     """,
 )
 
+atan2 = binary(
+    "Atan2-17",
+    "arctan2",
+    """Angle of the point (b, a), the inverse tangent of a / b in the quadrant of both, in radians from -pi to pi.
+
+    Zeros and infinities have the angles that C has: pi of (0, -0), pi / 4 of two infinities. The page calls the inputs
+    y and x. No release of OpenVINO up to 2026.4.1 has the op.
+
+    Source: arithmetic/atan2-17.rst
+
+    >>> op(np.array([1.0, 1.0, -1.0, 0.0]), np.array([1.0, -1.0, 0.0, -2.0])).round(4).tolist()
+    [0.7854, 2.3562, -1.5708, 3.1416]
+    """,
+    types=FLOAT,
+    opsets=OPSET17,
+)
+
 
 def _atanh(data: Array) -> Any:
     if data.dtype.kind not in "iu":

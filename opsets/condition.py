@@ -10,6 +10,8 @@ import numpy as np
 from irrun.spec import (
     ANY,
     BOOL,
+    INDEX,
+    INT,
     NUMERIC,
     Array,
     Attr,
@@ -37,6 +39,11 @@ from irrun.spec import (
 from ._bodies import UNKNOWN, arguments, check_declared, infer, output_count, parameter_tensors, union
 from ._elementwise import AUTO_BROADCAST, aligned, broadcast_result
 from ._indexing import places_of
+
+COUNTED = INDEX | {"u8", "u16", "u32", "u64"}
+"""Types of numbers that are counted."""
+
+WEIGHTS = INDEX | {"f32", "f64"}
 
 
 @op(
@@ -180,6 +187,55 @@ def _(node: Node) -> Shapes:
     if data.known and data.value.dtype != object:
         return {"rank": len(data.shape), "count": int(np.count_nonzero(data.value != 0))}
     return {"rank": len(data.shape), "count": count}
+
+
+@op(
+    "Bincount-17",
+    types={"T_DATA": COUNTED, "T_WEIGHTS": WEIGHTS},
+    inputs=[Input("data", "T_DATA", "[N]"), Input("weights", "T_WEIGHTS", "[N]", optional=True)],
+    outputs=[Output("output", "dynamic", "[bins]")],
+    attrs=[Attr("minlength", INT, 0)],
+    opsets=frozenset({17}),
+)
+def bincount(data: Array, weights: Array | None = None, *, minlength: int) -> Any:
+    """How often each number occurs, or the sum of the weights that stand where it does; minlength numbers or more.
+
+    Weights are added up in the order of the data: f32 in f64, integers wrap around. No release of OpenVINO up to
+    2026.4.1 has the op.
+    Constraints:
+        C1: minlength is not negative.
+        C2: no number is negative.
+
+    Source: condition/bincount-17.rst
+
+    >>> op(np.array([0, 1, 1, 3, 3])).tolist()
+    [1, 2, 0, 2]
+    >>> op(np.array([0, 1, 1, 3]), np.array([0.5, 1.0, 2.0, 4.0]), minlength=5).tolist()
+    [0.5, 3.0, 0.0, 4.0, 0.0]
+    """
+    numbers = data.astype(np.int64, copy=False)
+    bins = max(int(numbers.max(initial=-1)) + 1, minlength)
+    if weights is None:
+        return np.bincount(numbers, minlength=bins).astype(np.int64, copy=False)
+    if weights.dtype.kind == "f":
+        return np.bincount(numbers, weights, bins).astype(weights.dtype, copy=False)
+    sums = np.zeros(bins, weights.dtype)  # those of numpy are of f64
+    np.add.at(sums, numbers, weights)
+    return sums
+
+
+@bincount.shapes
+def _(node: Node) -> list[Tensor]:
+    minlength, weights = node.attrs["minlength"], node.inputs.get("weights")
+    if minlength < 0:
+        node.fail("C1", f"minlength is {minlength}, expected 0 or more", "minlength")
+    data = node.value("data")
+    most = -1 if data is None or not data.size else int(data.max())
+    if data is not None and data.size and int(data.min()) < 0:
+        place = int(np.argmax(data < 0))
+        node.fail("C2", f"`data[{place}]` is {data[place]}, expected a number that is not negative", "data")
+    bins = fresh(minlength) if data is None else max(most + 1, minlength)
+    return [Tensor("i64" if weights is None else weights.type, (bins,))]
 
 
 @op(

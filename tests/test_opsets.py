@@ -8,11 +8,14 @@ import openvino
 
 from irrun.spec.op import OPSETS
 from irrun.spec.registry import registry
+from irrun.tools.inspect.releases import LATER, _table
 
 HEADERS = Path(openvino.__file__).parent / "include" / "openvino" / "opsets"
 ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)(?:::\w+)?\)", re.MULTILINE)
 REPAIRED = {"MVN", "ROIPooling", "ReorgYolo"}
 """Types that the reader takes from opset2 where a file has them in opset1."""
+LATER_OPS = {name for name, release in _table().ops.items() if release == LATER}
+"""What the specification has and the wheel does not yet."""
 
 
 def tables():
@@ -36,7 +39,7 @@ def test_every_version_is_an_op_of_its_own_and_no_op_is_invented():
             if op := find(name, n):
                 pairs[op.name].add((name, space))
     assert {op: held for op, held in pairs.items() if len(held) != 1} == {}
-    assert set(pairs) == set(registry().ops)
+    assert set(pairs) == set(registry().ops) - LATER_OPS
 
 
 def test_an_opset_holds_what_its_header_lists():
@@ -47,4 +50,4 @@ def test_an_opset_holds_what_its_header_lists():
                 listed[op.name].add(n)
     repaired = {op.name: {1} if op.type in REPAIRED and op.version <= 2 else set() for op in registry().ops.values()}
     ours = {op.name: set(registry().opsets(op)) - repaired[op.name] for op in registry().ops.values()}
-    assert ours == {name: listed[name] - repaired[name] for name in ours}
+    assert ours == {name: {17} if name in LATER_OPS else listed[name] - repaired[name] for name in ours}

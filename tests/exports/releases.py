@@ -194,12 +194,13 @@ def main(folder: Path) -> None:
     table = {
         "releases": releases,
         "opsets": {f"opset{opset}": first for opset, first in of_opsets.items()},
+        "later": sorted(ops.keys() - of_ops.keys()),
         "types": {type: read[path] for type, path in types.items() if path in read},
         "apart": apart,
         "ops": of_ops,
     }
     TABLE.write_text(json.dumps(table, indent=1) + "\n", encoding="utf-8")
-    print("not tried:", ", ".join(sorted(ops.keys() - of_ops.keys())) or "none")
+    print("read by none:", ", ".join(table["later"]) or "none")
 
 
 if __name__ == "__main__":

@@ -16,6 +16,7 @@ bfloat16 = ml_dtypes.bfloat16
 
 BROADCASTING = [
     "Add-1",
+    "Atan2-17",
     "Divide-1",
     "FloorMod-1",
     "Maximum-1",
@@ -123,6 +124,37 @@ def test_erfinv_undoes_erf():
         np.testing.assert_allclose(
             ops["ErfInv-17"](ops["Erf-1"](data)), data, 1e-2 if type is np.float16 else tolerance
         )
+
+
+def test_atan2_is_the_angle_of_a_point():
+    quarter = math.pi / 4
+    angles = {(1, 1): 1, (1, -1): 3, (-1, -1): -3, (-1, 1): -1, (0, 1): 0, (1, 0): 2, (0, -1): 4, (-1, 0): -2}
+    y, x = (np.array(side, np.float64) for side in zip(*angles, strict=True))
+    for type, rtol in ((np.float64, 1e-15), (np.float32, 1e-6), (np.float16, 1e-3), (bfloat16, 8e-3)):
+        found = ops["Atan2-17"](y.astype(type), x.astype(type))
+        assert found.dtype == type
+        np.testing.assert_allclose(found.astype(np.float64), [quarter * n for n in angles.values()], rtol)
+
+
+def test_atan2_against_a_slow_loop():
+    rng = np.random.default_rng(17)
+    y, x = rng.normal(size=(4, 1, 5)).astype(np.float32), rng.normal(size=(3, 1)).astype(np.float32)
+    found = ops["Atan2-17"](y, x)
+    assert found.shape == (4, 3, 5)
+    for place in np.ndindex(4, 3, 5):
+        i, j, k = place
+        assert found[place] == pytest.approx(math.atan2(y[i, 0, k], x[j, 0]), rel=1e-6)
+
+
+def test_atan2_of_zeros_infinities_and_nan():
+    y, x = (
+        array(0, -0.0, 0, -0.0, inf, -inf, inf, 1, -1, nan, 1),
+        array(0, 0, -0.0, -0.0, inf, inf, -inf, -inf, -inf, 1, nan),
+    )
+    wanted = [math.atan2(float(a), float(b)) for a, b in zip(y, x, strict=True)]
+    found = ops["Atan2-17"](y, x)
+    np.testing.assert_allclose(found, wanted, 1e-6)
+    assert np.signbit(found[:4]).tolist() == [False, True, False, True]
 
 
 def test_every_unary_op_keeps_scalars_and_empty_tensors():

@@ -7,10 +7,12 @@ from irrun.opsets._indexing import places_of
 from tolerance import tolerated
 
 from irrun.spec import Body, BodyInput, BodyOutput, Dim, Tensor, Violation, fresh
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.registry import registry
 
 OPS = registry().ops
 IF, SELECT, NON_ZERO, BUCKETIZE = (OPS[name] for name in ("If-8", "Select-1", "NonZero-3", "Bucketize-3"))
+BINCOUNT = OPS["Bincount-17"]
 
 
 FROM_INPUT_1, TO_OUTPUT_0 = (BodyInput(1, 0),), (BodyOutput(0, 0),)
@@ -285,6 +287,71 @@ def test_bucketize_3_c1_boundaries_that_are_there_twice_are_buckets_without_elem
     given = np.array([1, 5, 6]), np.array([0, 5, 5])
     assert tolerated(BUCKETIZE, *given) == ("C1", "`buckets[1]` is 5, not below `buckets[2]`, 5")
     assert BUCKETIZE.kernel(*given, **BUCKETIZE.defaults).tolist() == [1, 1, 3]
+
+
+# Bincount
+
+
+@pytest.mark.parametrize("type", ["i32", "i64", "u8", "u16", "u32", "u64"])
+def test_bincount_counts_each_number_up_to_the_largest(type):
+    found = BINCOUNT(np.array([0, 1, 1, 3, 3], numpy_dtype(type)))
+    assert (found.tolist(), found.dtype) == ([1, 2, 0, 2], np.int64)
+
+
+def test_bincount_has_minlength_numbers_or_more():
+    assert BINCOUNT(np.array([1, 1]), minlength=4).tolist() == [0, 2, 0, 0]
+    assert BINCOUNT(np.array([5]), minlength=4).tolist() == [0, 0, 0, 0, 0, 1]
+    assert BINCOUNT(np.zeros(0, np.int32), minlength=3).tolist() == [0, 0, 0]
+    assert BINCOUNT(np.zeros(0, np.int32)).shape == (0,)
+
+
+@pytest.mark.parametrize("type", ["f32", "f64", "i32", "i64"])
+def test_bincount_adds_up_weights_as_a_slow_loop_does(type):
+    rng = np.random.default_rng(17)
+    data, weights = rng.integers(0, 9, 50), (rng.normal(size=50) * 100).astype(numpy_dtype(type))
+    found = BINCOUNT(data, weights, minlength=12)
+    assert (found.dtype, found.shape) == (numpy_dtype(type), (12,))
+    for number, total in enumerate(found.tolist()):
+        assert total == pytest.approx(
+            sum(w for d, w in zip(data.tolist(), weights.tolist(), strict=True) if d == number), 1e-6
+        )
+    assert BINCOUNT(data[:0], weights[:0], minlength=2).tolist() == [0, 0]
+
+
+def test_bincount_of_integers_wraps_around():
+    assert BINCOUNT(np.array([0, 0]), np.array([2**31 - 1, 1], np.int32)).tolist() == [-(2**31)]
+    assert BINCOUNT(np.array([0, 0]), np.array([2**53, 1], np.int64)).tolist() == [2**53 + 1]
+
+
+def test_bincount_infers_what_is_known():
+    def infer(*tensors, **attrs):
+        (output,) = BINCOUNT.infer(tensors, BINCOUNT.defaults | attrs).outputs
+        return output
+
+    known, unknown = Tensor.of(np.array([0, 4, 2])), Tensor("i32", (3,))
+    assert infer(known).shape == (5,)
+    assert infer(known, minlength=9).shape == (9,)
+    found = infer(unknown, minlength=4)
+    assert (found.type, found.shape[0].low, found.shape[0].high) == ("i64", 4, None)
+    assert infer(unknown, Tensor("f32", (3,))).type == "f32"
+    assert infer(Tensor("i64", None), Tensor("dynamic", None)).type == "dynamic"
+
+
+def test_bincount_17_c1_negative_minlength():
+    with pytest.raises(Violation, match="minlength is -1, expected 0 or more") as caught:
+        BINCOUNT(np.array([1]), minlength=-1)
+    assert caught.value.label == "C1"
+
+
+def test_bincount_17_c2_negative_numbers():
+    with pytest.raises(Violation, match=r"`data\[1\]` is -3, expected a number that is not negative") as caught:
+        BINCOUNT(np.array([1, -3]))
+    assert caught.value.label == "C2"
+
+
+def test_bincount_takes_one_weight_for_each_number():
+    with pytest.raises(Violation):
+        BINCOUNT(np.array([1, 2]), np.float32([1]))
 
 
 @pytest.mark.parametrize("shape", [(5,), (3, 4), (2, 3, 4, 5), (1, 1, 7), (0, 3), (3, 0), (2, 0, 4), (6, 1)])

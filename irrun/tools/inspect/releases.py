@@ -37,6 +37,9 @@ _OPSETS: Mapping[int, Release] = {
 }
 """The releases with which operation sets came that were there before the first one measured."""
 
+LATER: Release = (9999, 0, 0)
+"""In place of the release of an op that the specification has, but no release that was measured."""
+
 _FORMATS: Mapping[int, Release] = {10: (2020, 1, 0), 11: (2022, 1, 0)}
 """The releases with which versions of the format came."""
 
@@ -54,7 +57,7 @@ class Demand:
 
 @dataclass(frozen=True, slots=True)
 class Releases:
-    """The `oldest` release that reads a model, and the layers that `force` it.
+    """The `oldest` release that reads a model, "later" where none does yet, and the layers that `force` it.
 
     `measured` is False where only operation sets say so. `counts` are the layers that ask for each release, the newest
     first; `foreign` those of no op of OpenVINO, which no release reads without an extension.
@@ -95,7 +98,8 @@ def unreadable(contents: Contents, target: Release) -> Iterator[Diagnostic]:
         if release > target:
             message = f"OpenVINO {name} does not read {what}"
             measured = "" if release >= _table().first else ", by its operation sets; not measured"
-            help = f"{release_text(release)} is the first release that does{measured}"
+            known = f"{release_text(release)} is the first release that does{measured}"
+            help = f"no release up to {measured_releases()[1]} does" if release == LATER else known
             yield Diagnostic("T101", message, layer.span, layer.label, help)
 
 
@@ -106,6 +110,8 @@ def asked_of(contents: Contents) -> dict[Layer, tuple[Release, str]]:
 
 def parse_release(text: str) -> Release:
     """A release such as "2024.2" or "2025.4.1". Raises ValueError for anything else, and for none that ever was."""
+    if text == "later":
+        return LATER
     found = re.fullmatch(r"(20\d\d)\.(\d)(?:\.(\d))?", text.strip(), re.ASCII)
     if found is None or int(found[1]) < 2020:
         raise ValueError(f"`{text}` is no release of OpenVINO, such as 2024.2 or 2025.4.1, from 2020.1 on")
@@ -113,13 +119,16 @@ def parse_release(text: str) -> Release:
 
 
 def release_text(release: Release) -> str:
+    if release == LATER:
+        return "later"
     year, number, patch = release
     return f"{year}.{number}.{patch}" if patch else f"{year}.{number}"
 
 
 @dataclass(frozen=True, slots=True)
 class _Table:
-    """What `releases.json` holds: first releases by the version of an op, by operation set, by element type.
+    """What `releases.json` holds: first releases by the version of an op (LATER for those that none has), by operation
+    set, by element type.
 
     `apart` are those of an op in an operation set where that is not the later of the two, and of an op with so many
     inputs or such an attribute; `formed` are the ops that have one of the latter. `first` and `last` are the oldest and
@@ -145,7 +154,8 @@ def _table() -> _Table:
     first, *_, last = map(parse_release, held["releases"])
     apart = of("apart")
     formed = frozenset(form.partition(" ")[0] for form in apart if " of opset" not in form)
-    return _Table(first, last, of("ops"), of("opsets"), of("types"), apart, formed)
+    ops = of("ops") | dict.fromkeys(held["later"], LATER)
+    return _Table(first, last, ops, of("opsets"), of("types"), apart, formed)
 
 
 def measured_releases() -> tuple[str, str]:

@@ -136,7 +136,8 @@ def _runs_on(found: Inspection) -> Iterator[str]:
     if runs is None:
         return
     asked = f"measured with {' to '.join(measured_releases())}" if runs.measured else "by operation sets, not measured"
-    yield from _line("runs on", f"OpenVINO {runs.oldest} and later ({asked})")
+    oldest = "no release of OpenVINO yet" if runs.oldest == "later" else f"OpenVINO {runs.oldest} and later"
+    yield from _line("runs on", f"{oldest} ({asked})")
     kinds: dict[str, list[Demand]] = {}
     for demand in runs.force:
         kinds.setdefault(demand.what, []).append(demand)

@@ -6,7 +6,9 @@ from ir_builder import Model
 import irrun
 from irrun.spec.dtypes import ELEMENT_TYPES
 from irrun.spec.registry import registry
+from irrun.tools.inspect.assertions import parse_condition
 from irrun.tools.inspect.releases import _table, parse_release
+from irrun.tools.inspect.rendering import render_text
 
 
 def chain(folder, *types, version="opset1", format=11, element_type="f32"):
@@ -124,6 +126,23 @@ def test_what_was_not_measured_is_said_to_be(tmp_path):
 def test_what_is_no_release_is_refused(text):
     with pytest.raises(ValueError, match="is no release of OpenVINO"):
         parse_release(text)
+
+
+def test_an_op_that_no_release_has_yet_is_read_by_none(tmp_path):
+    m = Model()
+    x = m.parameter("x", "f32", (2, 3))
+    m.result(m.layer("Atan2", [x, x], [("f32", (2, 3))], "opset17", name="angle")[0])
+    path = m.save(tmp_path)
+    runs = irrun.inspect(path).releases
+    assert (runs.oldest, runs.measured, runs.force[0].what) == ("later", True, "Atan2-17 of opset17")
+    assert "runs on      no release of OpenVINO yet (measured with 2023.0 to 2026.4.1)" in render_text(
+        irrun.inspect(path)
+    )
+    (found,) = irrun.inspect(path, target="2026.4").diagnostics
+    assert found.message == "OpenVINO 2026.4 does not read Atan2-17 of opset17"
+    assert found.help == "no release up to 2026.4.1 does"
+    assert parse_condition("release>2026.4").failure(irrun.inspect(path)) is None
+    assert parse_condition("release<=2026.4").failure(irrun.inspect(path)) is not None
 
 
 def test_layers_of_other_packages_need_an_extension(tmp_path):
