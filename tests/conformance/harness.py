@@ -22,6 +22,11 @@ import irrun
 from irrun.engines import ENGINES
 from irrun.engines.onednn import load as load_onednn
 from irrun.spec.dtypes import element_type
+from irrun.spec.registry import registry
+from irrun.tools.inspect.releases import LATER, _table
+
+OPS = {name: op for name, op in registry().ops.items() if _table().ops[name] != LATER}
+"""What this OpenVINO has: not what only the specification has."""
 
 WIDE, NARROW = "with AVX-512", "without AVX-512"
 """Processors on which OpenVINO does something else than on others."""

@@ -14,8 +14,7 @@ from conformance.constraints.checking import found
 from conformance.constraints.judgement import judged
 from conformance.constraints.row import CONSTANTS, PARAMETERS
 from conformance.constraints.table import FILE, made_rows, shares, table
-from conformance.harness import engines
-from irrun.spec.registry import registry
+from conformance.harness import OPS, engines
 
 PARTS = 8
 """Of the table, for tests that run beside each other."""
@@ -46,11 +45,7 @@ def test_the_models_of_the_table_are_those_that_are_made_today():
 
 def test_every_labelled_constraint_has_a_row():
     there = {(row.op, row.label) for row in table()}
-    labels = {
-        (name, label)
-        for name, op in registry().ops.items()
-        for label in re.findall(r"^ +(C\d+):", op.__doc__ or "", re.M)
-    }
+    labels = {(name, label) for name, op in OPS.items() for label in re.findall(r"^ +(C\d+):", op.__doc__ or "", re.M)}
     assert len(labels) > 490
     assert not labels - there, "run `python -m conformance.constraints` in tests/"
 
@@ -62,7 +57,7 @@ def test_every_check_of_a_declaration_has_a_row(tmp_path):
     assert len(absent) < 300
     for row in absent:
         assert not shares(row, found(row, True, tmp_path)[0]), f"{said(row)}: run `python -m conformance.constraints`"
-    assert {row.op for row in table()} == set(registry().ops)
+    assert {row.op for row in table()} == set(OPS)
 
 
 def test_verdicts_are_what_answers_and_judgements_say():

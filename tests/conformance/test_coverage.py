@@ -3,12 +3,9 @@
 from collections import Counter
 
 from conformance.deviations import TABLE, table
-from conformance.harness import all_cases
-from irrun.spec.registry import registry
-from irrun.tools.inspect.releases import LATER, _table
+from conformance.harness import OPS, all_cases
 
 CASES = all_cases()
-OPS = {name: op for name, op in registry().ops.items() if _table().ops[name] != LATER}
 FEWEST = 4
 WITHOUT_KERNEL = {"BGRtoNV12-17", "GroupedMatMul-17", "RGBtoNV12-17"}
 """Ops that OpenVINO's CPU plugin does not compute."""

@@ -60,7 +60,7 @@ GROUPED = Departure(
 
 # rows of fewer or shorter ones are not enough for it where there is AMX
 TENS = np.arange(16 * 33, dtype=np.float32).reshape(16, 33) % 10
-ODD = np.arange(-8, 58, dtype=np.int8).reshape(2, 33) % 16 - 8
+ODD = np.random.default_rng(3).integers(-8, 8, (2, 33), np.int8)
 """Weights of 4 bits, of which every other row begins within a byte."""
 
 LARGE = np.full((1, 2), 100, np.int8)
