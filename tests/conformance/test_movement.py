@@ -1142,5 +1142,20 @@ CASES.append(
         crashes=True,
     )
 )
+CASES.append(
+    Case(
+        "Gather-8",
+        "another axis in a later run",
+        opset8.gather,
+        [CUBE, i64(1, 0), np.int64(0)],
+        dynamic=True,
+        later=[[CUBE, i64(1, 0), np.int64(1)]],
+        deviates=Departure(
+            "keeps the axis of the first run; the page has an input",
+            "axis is not constant; (an earlier run had another axis)",
+        ),
+        expected=[CUBE[[1, 0]], CUBE[:, [1, 0]]],
+    )
+)
 
 test_agrees_with_openvino = conformance(CASES)
