@@ -259,6 +259,19 @@ def test_what_is_made_by_the_same_op(tmp_path):
     assert decide("result is read", Facts(second, report.inference)) is True
 
 
+def test_what_is_the_largest_of_windows(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (1, 2, 4))
+    attributes = {"kernel": "2", "strides": "2", "pads_begin": "0", "pads_end": "0"}
+    (y,) = model.layer("MaxPool", [x], [("f32", (1, 2, 2))], **attributes)
+    (z,) = model.layer("ReLU", [y], [("f32", (1, 2, 2))])
+    model.result(z)
+    report = irrun.validate(model.save(tmp_path))
+    largest, behind = (layer for layer in report.inference.nodes if layer.type in ("MaxPool", "ReLU"))
+    assert decide("data is made by a maximum of windows", Facts(largest, report.inference)) is False
+    assert decide("data is made by a maximum of windows", Facts(behind, report.inference)) is True
+
+
 def test_a_result_that_nobody_reads(tmp_path):
     model = Model()
     x = model.parameter("x", "f32", (1, 1, 7))

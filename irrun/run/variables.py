@@ -146,8 +146,12 @@ class Variables(MutableMapping[str, Array]):
     def latest(self, name: str) -> Array | None:
         """What a variable holds, where it lies in a buffer: not what a body has assigned in this run."""
         value = None if name in self._seen else self._kept.get(name)
+        return value if value is not None and self.holds(name, value) else None
+
+    def holds(self, name: str, array: Array) -> bool:
+        """Whether an array lies in the buffer of a variable."""
         buffer = self._buffers.get(name)
-        return value if value is not None and buffer is not None and value.base is buffer.memory else None
+        return buffer is not None and array.base is buffer.memory
 
     def append(self, name: str, past: Array, new: Array, axis: int) -> Array:
         """`past` with `new` behind it along an axis, of one type and shape but there, in the buffer of a variable.
@@ -214,8 +218,7 @@ class Variables(MutableMapping[str, Array]):
 
     def store(self, name: str, value: Array) -> bool:
         """Assign what lies in the buffer of the variable as it is; False where it lies elsewhere."""
-        buffer = self._buffers.get(name)
-        if buffer is None or value.base is not buffer.memory:
+        if not self.holds(name, value):
             return False
         self._assigned[name] = value
         return True

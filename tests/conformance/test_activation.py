@@ -3,6 +3,7 @@
 import ml_dtypes
 import numpy as np
 from openvino import opset1, opset2, opset4, opset5, opset7, opset8, opset9, opset16
+from scipy.special import ndtr
 
 from conformance.harness import ANY_INTEGER, WIDE, Case, Const, Departure, conformance
 
@@ -255,6 +256,43 @@ CASES += [
         ),
         expected=[np.array([nan, nan], f32)],
     ),
+]
+
+
+def pooled(build):
+    """What `build` makes of the largest numbers of a convolution, four at a time."""
+
+    def made(data, filters):
+        convolved = opset1.convolution(data, filters, [1, 1], [0, 0], [0, 0], [1, 1])
+        return build(opset1.max_pool(convolved, [2, 2], [0, 0], [0, 0], [2, 2]))
+
+    return made
+
+
+FALLING = -np.arange(1, 17, dtype=f32).reshape(1, 1, 4, 4) / 4
+LARGEST = np.array([[[[-0.25, -0.75], [-2.25, -2.75]]]], f32)
+CASES += [
+    Case(
+        op,
+        "of the largest of a convolution",
+        pooled(build),
+        [FALLING, Const(np.ones((1, 1, 1, 1), f32))],
+        deviates=Departure(
+            "takes the largest behind it, as it is computed in one with the convolution, though it falls somewhere"
+            "; it is done to the largest",
+            "data is made by a maximum of windows; (these are of a convolution)",
+        ),
+        expected=[compute(LARGEST)],
+    )
+    for op, build, compute in (
+        ("Abs-1", opset1.absolute, np.abs),
+        ("Gelu-2", opset2.gelu, lambda x: x * ndtr(x)),
+        ("Gelu-7", lambda data: opset7.gelu(data, "erf"), lambda x: x * ndtr(x)),
+        ("HSwish-4", opset4.hswish, lambda x: x * np.clip(x + 3, 0, 6) / 6),
+        ("Mish-4", opset4.mish, lambda x: x * np.tanh(np.log1p(np.exp(x)))),
+        ("PReLU-1", lambda data: opset1.prelu(data, opset1.constant(f32([-0.5]))), lambda x: x * -0.5),
+        ("Swish-4", opset4.swish, lambda x: x / (1 + np.exp(-x))),
+    )
 ]
 
 test_agrees_with_openvino = conformance(CASES)

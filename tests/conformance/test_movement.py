@@ -1120,4 +1120,42 @@ CASES += [
     ),
 ]
 
+
+def of_few_bits(indices):
+    """Rows of 4 bits, scaled row by row."""
+    rows = opset1.convert(ov.op.Constant(ov.Type.u4, ov.Shape([2, 4]), [*range(8)]), "f32")
+    return opset8.gather(opset1.multiply(rows, opset1.constant(np.float32([[0.5], [2]]))), indices, opset1.constant(0))
+
+
+CASES.append(
+    Case(
+        "Gather-8",
+        "rows of 4 bits, beyond the axis",
+        of_few_bits,
+        [np.int32([1, 2, -3])],
+        deviates=Departure(
+            "leaves all but the first element of a row as they are in memory, where data are stored in few bits"
+            "; the page has rows of 0 for indices beyond the axis",
+            "data is stored as i4, i8, u4, u8; (indices are beyond the axis)",
+        ),
+        expected=[np.float32([[8, 10, 12, 14], [0] * 4, [0] * 4])],
+        crashes=True,
+    )
+)
+CASES.append(
+    Case(
+        "Gather-8",
+        "another axis in a later run",
+        opset8.gather,
+        [CUBE, i64(1, 0), np.int64(0)],
+        dynamic=True,
+        later=[[CUBE, i64(1, 0), np.int64(1)]],
+        deviates=Departure(
+            "keeps the axis of the first run; the page has an input",
+            "axis is not constant; (an earlier run had another axis)",
+        ),
+        expected=[CUBE[[1, 0]], CUBE[:, [1, 0]]],
+    )
+)
+
 test_agrees_with_openvino = conformance(CASES)

@@ -77,6 +77,31 @@ def test_beams_change_places(engine, tmp_path):
         np.testing.assert_allclose(result, attended(rows, past), rtol=1e-5, atol=1e-6)
 
 
+@ENGINES
+def test_first_values_that_are_computed_stay_while_beams_in_order_are_read(engine, tmp_path):
+    """What is computed of them may not be written to where they lie, as long as they are appended to."""
+    b = model()
+    rows, first = anything(b, "f4", (-1, -1, 4), "rows"), anything(b, "f4", (-1, -1, 4), "first")
+    beams = anything(b, "i4", (-1,), "beams")
+    attrs = NAME | {"variable_type": "f32", "variable_shape": "?,?,4"}
+    (past,) = b.layer(Layer("ReadValue-6", [b.one("Exp-1", first).ref], attrs), [first.arrays], False, False)
+    kept = b.one("Gather-8", past, beams, i64(b, 0), batch_dims=0)
+    new = b.one("Multiply-1", rows, b.one("ReduceMax-1", kept, i64(b, 1), keep_dims=True), auto_broadcast="numpy")
+    whole = b.one("Concat-1", kept, new, axis=1)
+    b.layer(Layer("Assign-6", [whole.ref], dict(NAME)), [whole.arrays], False, False)
+    b.result(whole)
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    rng = np.random.default_rng(5)
+    for _ in range(3):
+        one, other = (rng.standard_normal((2, length, 4), F32) for length in (5, 3))
+        before = np.exp(other)
+        for _ in range(2):
+            (whole,) = ours.run([one, other, np.int32([0, 1])]).values()
+            before = np.concatenate([before, one * before.max(1, keepdims=True)], 1)
+            np.testing.assert_allclose(whole, before, rtol=1e-6)
+        ours.reset_state()
+
+
 def where(session):
     array = session.variables["past"]
     return array.__array_interface__["data"][0]

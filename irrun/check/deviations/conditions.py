@@ -9,6 +9,8 @@ A clause is a text that people can read:
     begin, end are constant         each of them
     a is made by a reduction        which devices compute in one with what reads it
     X is made by a quantization     of which devices keep codes
+    data is made by a maximum of windows
+                                    before which devices compute what reads it
     X is made by the same op        as the layer
     B is stored as i4, u4           made of a constant of such a type; `in groups` where that has more axes, and
                                     `scaled along its last axis`
@@ -90,6 +92,7 @@ _STATES: dict[str, Callable[[Facts, str], Decision]] = {
     "handed out": Facts.handed_out,
     "made by a reduction": Facts.made_by_a_reduction,
     "made by a quantization": Facts.made_by_a_quantization,
+    "made by a maximum of windows": Facts.made_by_a_maximum_of_windows,
     "made by the same op": Facts.made_by_the_same_op,
     "read": Facts.read,
     "read twice": Facts.read_twice,

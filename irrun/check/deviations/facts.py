@@ -15,7 +15,7 @@ from irrun.ir.graph import Layer, Value, leading_to
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import FLOAT, Array, Tensor
-from irrun.spec.traits import Quantizing, Reading, Reduction, Storing
+from irrun.spec.traits import Quantizing, Reading, Reduction, Selecting, Storing
 
 ABSENT: Any = object()
 """An input that is not connected, or an output that is not there: nothing holds of it."""
@@ -182,6 +182,10 @@ class Facts:
     def made_by_a_quantization(self, name: str) -> Decision:
         """Whether an input is rounded to few values, which devices keep as codes."""
         return any(node.op.trait(Quantizing) is not None for node in self._makers(name))
+
+    def made_by_a_maximum_of_windows(self, name: str) -> Decision:
+        """Whether an input is the largest elements of windows, before which devices compute what reads it."""
+        return any(node.op.trait(Selecting) is not None for node in self._makers(name))
 
     def made_by_the_same_op(self, name: str) -> Decision:
         """Whether an input is what a layer of this op gives."""

@@ -86,13 +86,16 @@ def _read(name: str, declared: Shape | None, arrays: Sequence[Array | None], run
 def _reordered(
     name: str, axis: int, together: Together, arrays: Sequence[Array | None], run: Run
 ) -> Sequence[Array] | None:
-    """The data as they are where each slice stays where it is, else where there is room to append."""
+    """The data as they are where each slice stays where it is, else where there is room to append.
+
+    First values lie in memory that others may be given: these are not handed on.
+    """
     data, indices = arrays[:2]
     if data is None or indices is None or indices.ndim != 1 or not axis:
         return None
     wanted = indices.tolist()
     if wanted == list(range(len(data))):
-        return (data,)
+        return (data,) if run.variables.holds(name, data) else None
     if not all(0 <= index < len(data) for index in wanted) or not _has_room(run, data):
         return None
     return (run.variables.reorder(name, data, wanted, axis, together),)
