@@ -400,6 +400,30 @@ def test_means_over_all_that_is_spatial(keep_dims: bool) -> None:
     assert refused("ReduceMean-1", {"keep_dims": True}, [normal(2, 20, 7, 7), np.array([1])], [1])
 
 
+@pytest.mark.parametrize("channels", [3, 16, 20])
+def test_means_without_axes_of_what_comes_in_blocks_of_channels(channels: int) -> None:
+    """Of fewer channels than a block has the result would not fit into its array."""
+    assert ENGINE is not None
+    middle = expected("Convolution-1", window(2), [normal(2, 2, 9, 9), normal(channels, 2, 3, 3)], [])
+    first = prepared(work_of("Convolution-1", window(2), [normal(2, 2, 9, 9), normal(channels, 2, 3, 3)], middle, [1]))
+    assert first is not None
+    layout, axes = first.gives[0], np.array([2, 3])
+    results = expected("ReduceMean-1", {"keep_dims": False}, [*middle, axes], [])
+    work = work_of("ReduceMean-1", {"keep_dims": False}, [*middle, axes], results, [1])
+    steps = layout.strides
+    work.inputs[0] = Operand("f32", middle[0].shape, steps or (), None, None if steps else layout)
+    compiled = prepared(work)
+    if compiled is None:
+        assert steps is None
+        assert channels % 16
+        return
+    between = placed(middle[0].shape, layout)
+    reorder = ENGINE.reorder(Operand("f32", middle[0].shape, middle[0].strides), layout)
+    reorder.bind(middle, [between], room(reorder.scratch))()
+    (output,) = computed(work, compiled, [between, axes])
+    np.testing.assert_allclose(output, results[0], rtol=1e-5, atol=1e-5)
+
+
 @pytest.mark.parametrize("number", range(6))
 @pytest.mark.parametrize("constants", [[1], [1, 2]])
 def test_data_filters_and_biases_that_are_views(number: int, constants: list[int]) -> None:

@@ -78,8 +78,8 @@ def _pooled(library: Library, work: Work, data: Operand, algorithm: int, axes: S
     )
     if primitive is None:
         return None
-    if len(result) < rank and any(size != 1 for size in shape[2:]):
-        return None
+    if len(result) < rank and primitive.layout(DST).nbytes > library.dense(shape, type).nbytes:
+        return None  # blocks of more channels than there are, which only an array of as many axes has
     inputs, gives = {SRC: 0}, None
     if len(result) == rank:
         inputs, gives = {SRC: 0, **posts.inputs}, primitive.layout(DST)
