@@ -55,6 +55,9 @@ WEIGHTS = INDEX | {"f32", "f64"}
 def if_(cond: Array, *inputs: Array, bodies: Mapping[str, Body]) -> Any:
     """Run then_body where cond is true, else else_body. Outputs that differ in shape have the sizes that both have.
 
+    Where it is known which one runs, the other one goes by what its parameters declare, as in OpenVINO: it need not be
+    right for these inputs.
+
     Constraints:
         C1: each body gives all outputs, of which there is at least one.
         C2: both bodies give an output the same element type.
@@ -77,7 +80,8 @@ def _(node: Node) -> list[Tensor]:
     if len(node.bodies) < 2:  # the reader reports it
         raise Undecided
     tensors = [node.inputs["cond"], *node.inputs["inputs"]]
-    count = output_count(*node.bodies.values())
+    cond, count = node.inputs["cond"], output_count(*node.bodies.values())
+    idle = ("else_body" if cond.value.item() else "then_body") if cond.known else None
     branches: list[list[Tensor]] = []
     for name in ("then_body", "else_body"):
         body = node.bodies[name]
@@ -88,7 +92,7 @@ def _(node: Node) -> list[Tensor]:
         for port in body.inputs:
             gets = parameters[port.parameter]
             check_declared(node, "C3", body, port, gets, lenient="goes by the type of the input")
-        results = infer(body, parameters)
+        results = infer(body, parameter_tensors(body, [None] * len(tensors)) if name == idle else parameters)
         branch = [UNKNOWN] * count
         for output in body.outputs:
             if output.external >= 0:
@@ -98,9 +102,8 @@ def _(node: Node) -> list[Tensor]:
     for number, (a, b) in enumerate(zip(*branches, strict=True)):
         if complete and "dynamic" not in (a.type, b.type) and a.type != b.type:
             node.fail("C2", f"output {number} is {a.type} in `then_body`, but {b.type} in `else_body`")
-    cond = node.inputs["cond"]
-    if cond.known:
-        return branches[0 if cond.value.item() else 1]
+    if idle is not None:
+        return branches[0 if idle == "else_body" else 1]
     return [union(a, b) for a, b in zip(*branches, strict=True)]
 
 

@@ -37,6 +37,18 @@ def branching(cond, x, y, *, pick=False):
     return [node.set_output(*pair) for pair in zip(*results, strict=True)]
 
 
+def of_two_columns(x):
+    """x in pairs where it has two columns, else as it is: only one of the bodies is right for the sizes of x."""
+    columns = opset1.gather(opset3.shape_of(x), np.array(1), np.array(0))
+    node = if_op(opset1.equal(columns, np.int64(2)).output(0))
+    pairs, same = opset1.parameter([-1, -1], np.float32), opset1.parameter([-1, -1], np.float32)
+    results = [opset1.result(opset1.reshape(pairs, [-1, 2, 2], False)), opset1.result(opset1.relu(same))]
+    node.set_then_body(ov.Model([results[0]], [pairs]))
+    node.set_else_body(ov.Model([results[1]], [same]))
+    node.set_input(x.output(0), pairs, same)
+    return [node.set_output(*results)]
+
+
 def picking(cond, x, y):
     return branching(cond, x, y, pick=True)
 
@@ -54,6 +66,7 @@ CASES = [
     Case("If-8", "else", branching, [FALSE, rows(2), rows(2)]),
     Case("If-8", "one element", branching, [np.array([True]), rows(2), rows(2)]),
     Case("If-8", "bodies of other shapes", picking, [FALSE, rows(2), rows(3)]),
+    Case("If-8", "a body that fits no inputs, which does not run", of_two_columns, [np.eye(3, dtype=np.float32)]),
     Case("If-8", "sizes unknown", branching, [TRUE, rows(2, 3), rows(2, 3)], dynamic=True),
     Case("Select-1", "numpy", select("numpy"), [mask(2, 1), rows(2, 3), rows(3)]),
     Case("Select-1", "none", select("none"), [mask(2), rows(2), rows(2)]),

@@ -76,6 +76,27 @@ def test_a_constant_condition_picks_a_body():
     assert if_outputs([then], [other], False) == [other]
 
 
+@pytest.mark.parametrize("condition", [True, False, None])
+def test_a_body_that_does_not_run_goes_by_what_it_declares(condition):
+    """What the other one gets breaks no rule in it."""
+    given = {}
+
+    def branch(name):
+        def infer(tensors):
+            given[name] = tensors[0].shape
+            return [Tensor("f32", (1,))]
+
+        return Body(FROM_INPUT_1, TO_OUTPUT_0, (), 1, 1, infer, None, (Tensor("f32", (2, 4)),))
+
+    bodies = {name: branch(name) for name in ("then_body", "else_body")}
+    cond = Tensor("boolean", ()) if condition is None else Tensor.of(np.array(condition))
+    IF.infer([cond, Tensor("f32", (3, 3))], {}, bodies)
+    assert given == {
+        "then_body": (2, 4) if condition is False else (3, 3),
+        "else_body": (2, 4) if condition is True else (3, 3),
+    }
+
+
 def test_if_8_c1_missing_output():
     bodies = {"then_body": body([Tensor("f32", ())]), "else_body": body([Tensor("f32", ())], outputs=())}
     with pytest.raises(Violation, match="`else_body` gives 0 outputs, expected 1"):
