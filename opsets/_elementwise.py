@@ -24,6 +24,8 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Trait,
+    Waning,
     Whole,
     broadcast_shapes,
     choice,
@@ -82,13 +84,16 @@ def unary(
     view_of: str | None = None,
     least: float | None = None,
     whole: bool = False,
+    waning: bool = False,
 ) -> Op:
     """An op of one tensor, whose result has the same shape, and the same type unless `result` names another.
 
-    No number in it is below `least`, if that is given. `whole` is the trait of that name.
+    No number in it is below `least`, if that is given. `whole` and `waning` are the traits of these names.
     """
 
     compute = called(function)
+    traits: list[Trait] = [Elementwise(1), *([] if least is None else [Bounded(lambda _: least)])]
+    traits += [trait for trait, has in ((Whole(), whole), (Waning(), waning)) if has]
 
     def kernel(data: Array, **attributes: Any) -> Any:
         with quiet(data):
@@ -106,7 +111,7 @@ def unary(
         symbolic=symbolic,
         view_of=view_of,
         self_checking=True,
-        traits=[Elementwise(1), *([] if least is None else [Bounded(lambda _: least)]), *([Whole()] if whole else [])],
+        traits=traits,
         doc=doc,
     )
 

@@ -112,6 +112,7 @@ elu = unary(
     """,
     types=FLOAT,
     attrs=[Attr("alpha", FLOAT_NUMBER, least=0, lenient=True)],
+    waning=True,
 )
 
 exp = unary(
@@ -158,6 +159,7 @@ gelu_2 = unary(
     [-0.1587, 0.0, 0.8413]
     """,
     types=FLOAT,
+    waning=True,
 )
 
 gelu_7 = unary(
@@ -174,6 +176,7 @@ gelu_7 = unary(
     """,
     types=FLOAT,
     attrs=[Attr("approximation_mode", choice("erf", "tanh"), "erf")],
+    waning=True,
 )
 
 
@@ -217,6 +220,7 @@ hsigmoid = unary(
     [0.0, 0.5, 0.75, 1.0]
     """,
     types=FLOAT,
+    waning=True,
 )
 
 
@@ -240,6 +244,7 @@ hswish = unary(
     [-0.375, 0.0, 1.125, 4.0]
     """,
     types=FLOAT,
+    waning=True,
 )
 
 
@@ -320,6 +325,7 @@ mish = unary(
     [-0.3034, 0.0, 0.8651]
     """,
     types=FLOAT,
+    waning=True,
 )
 
 

@@ -138,6 +138,8 @@ from irrun.spec.traits import (
     Selecting,
     Splitting,
     Storing,
+    Trait,
+    Waning,
     Whole,
 )
 
@@ -218,8 +220,10 @@ __all__ = [
     "Splitting",
     "Storing",
     "Tensor",
+    "Trait",
     "Undecided",
     "Violation",
+    "Waning",
     "Whole",
     "broadcast",
     "broadcast_shapes",

@@ -53,6 +53,10 @@ class Converting:
     """The elements of the first input as another element type."""
 
 
+class Waning:
+    """What is left beside 0 of numbers as large as 1 that cancel one another, for arguments below it."""
+
+
 class Whole:
     """Of whole numbers it makes whole ones, and the same whether these are integers or floats, which have no others."""
 
@@ -347,5 +351,6 @@ Trait = (
     | Selecting
     | Splitting
     | Storing
+    | Waning
     | Whole
 )

@@ -15,6 +15,7 @@ from run.models import ADD, PLAIN, anything, i64, loop, model, saved
 from run.test_program import SAMPLES
 
 F32 = np.float32
+WINDOW = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
 
 
 @pytest.mark.parametrize("folder", SAMPLES, ids=lambda path: path.name)
@@ -150,6 +151,21 @@ def test_a_step_behind_a_sum_that_cancels_may_be_on_either_side(tmp_path, monkey
         else:
             with pytest.raises(irrun.ExecutionError, match="E604"):
                 ours.run([np.full((1, 2), numbers, F32)])
+
+
+@pytest.mark.parametrize("name", ["Elu-1", "Gelu-2", "Gelu-7", "HSigmoid-5", "HSwish-4", "Mish-4"])
+def test_what_is_left_beside_0_of_numbers_that_cancel_is_no_mistake(name, tmp_path):
+    """Behind products oneDNN computes them by functions that are off by up to 1e-6 where all results are that small."""
+    b = model()
+    x = anything(b, "f4", (1, 4, 6, 6))
+    product = b.one("Convolution-1", x, b.constant(np.full((8, 4, 1, 1), 0.01, F32)), **WINDOW)
+    attrs = {"alpha": 1.0} if name == "Elu-1" else {}
+    least = {"Elu-1": 0.0, "HSigmoid-5": -3.0, "HSwish-4": -3.0}.get(name, -5.5)
+    b.result(b.one(name, b.one("Add-1", product, b.constant(np.full((1, 8, 1, 1), least, F32)), **ADD), **attrs))
+    ours = irrun.GraphExecutor(saved(b, tmp_path), engine="check")
+    rng = np.random.default_rng(3)
+    for scale in (0, 1e-4, 1):
+        ours.run([scale * rng.standard_normal((1, 4, 6, 6), F32)])
 
 
 def test_warnings_come_once(tmp_path):
