@@ -266,14 +266,16 @@ def test_one_engine_takes_them():
 
 
 @pytest.mark.skipif(onednn.load(1) is None, reason="oneDNN is not installed")
-def test_weights_that_onednn_goes_over_as_quickly_are_not_laid_out_once_more():
-    engine = onednn.load(2, compiling=True)
+@pytest.mark.parametrize("fixed", [False, True])
+def test_weights_that_onednn_goes_over_as_quickly_are_not_laid_out_once_more(fixed):
+    """Where sizes change neither are those that it is slower with: to lay them out takes as long as many runs."""
+    engine = onednn.load(2, compiling=True, fixed=fixed)
     assert engine is not None
     weights = numbers(512, 512)
     for rows, left in ((4, True), (11, True), (12, False), (24, False)):
         for shape in ((rows, 512), (1, rows, 512)):
             work = work_of("MatMul-1", PLAIN, [numbers(*shape), weights], [(shape, "f32")], constant=(1,))
-            assert (engine.compile(work) is None) == (left or not engine.wide)
+            assert (engine.compile(work) is None) == (left or (fixed and not engine.wide))
 
 
 def test_an_output_beside_others_is_not_written_over():

@@ -130,14 +130,15 @@ class OneDNN:
         return self._library.works.compiled(self.name, work, prepare)
 
     def _leaves_rows(self, work: Work) -> bool:
-        """Whether a work is a product of few rows that others compute sooner. Where vectors are wide these are very
-        few, or so little to do that oneDNN has one thread for it: else it is as quick, and weights need not be laid out
-        for others once more."""
+        """Whether a work is a product of few rows that others compute sooner. Where vectors are wide, or sizes change,
+        these are very few, or so little to do that oneDNN has one thread for it: else it is as quick, or saves less in
+        the runs of a length than it takes to lay weights out for others once more."""
         if not is_of_few_rows(work):
             return False
         right = work.required(2)[1]
         rows = prod(work.outputs[0].shape) // right.shape[-2 if work.attrs["transpose_b"] else -1]
-        return not self.wide or rows <= VERY_FEW or rows * prod(right.shape) < products.FEW_OF_WEIGHTS
+        worth = not self.wide and self._library.lasting
+        return worth or rows <= VERY_FEW or rows * prod(right.shape) < products.FEW_OF_WEIGHTS
 
     def _leaves_scores(self, work: Work) -> bool:
         """Whether a work is attention that others compute without keeping its scores, on vectors that add products."""
