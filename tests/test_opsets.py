@@ -5,16 +5,16 @@ from collections import defaultdict
 from pathlib import Path
 
 import openvino
+from conformance.harness import OPS as HELD
 
 from irrun.spec.op import OPSETS
 from irrun.spec.registry import registry
-from irrun.tools.inspect.releases import LATER, _table
 
 HEADERS = Path(openvino.__file__).parent / "include" / "openvino" / "opsets"
 ENTRY = re.compile(r"^_OPENVINO_OP_REG\((\w+), ov::op::(v\d+)(?:::\w+)?\)", re.MULTILINE)
 REPAIRED = {"MVN", "ROIPooling", "ReorgYolo"}
 """Types that the reader takes from opset2 where a file has them in opset1."""
-LATER_OPS = {name for name, release in _table().ops.items() if release == LATER}
+LATER_OPS = registry().ops.keys() - HELD.keys()
 """What the specification has and the wheel does not yet."""
 
 

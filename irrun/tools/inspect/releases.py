@@ -110,7 +110,7 @@ def asked_of(contents: Contents) -> dict[Layer, tuple[Release, str]]:
 
 def parse_release(text: str) -> Release:
     """A release such as "2024.2" or "2025.4.1". Raises ValueError for anything else, and for none that ever was."""
-    if text == "later":
+    if text == release_text(LATER):
         return LATER
     found = re.fullmatch(r"(20\d\d)\.(\d)(?:\.(\d))?", text.strip(), re.ASCII)
     if found is None or int(found[1]) < 2020:

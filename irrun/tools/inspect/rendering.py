@@ -10,7 +10,7 @@ from irrun.diagnostics import counted
 from irrun.spec.dims import Dim, Size
 from irrun.tools.inspect.execution import Execution, Share
 from irrun.tools.inspect.inspection import Inspection
-from irrun.tools.inspect.releases import Demand, measured_releases
+from irrun.tools.inspect.releases import LATER, Demand, measured_releases, release_text
 from irrun.tools.inspect.tables import (
     COLUMNS,
     columns,
@@ -136,7 +136,7 @@ def _runs_on(found: Inspection) -> Iterator[str]:
     if runs is None:
         return
     asked = f"measured with {' to '.join(measured_releases())}" if runs.measured else "by operation sets, not measured"
-    oldest = "no release of OpenVINO yet" if runs.oldest == "later" else f"OpenVINO {runs.oldest} and later"
+    oldest = "no release of OpenVINO yet" if runs.oldest == release_text(LATER) else f"OpenVINO {runs.oldest} and later"
     yield from _line("runs on", f"{oldest} ({asked})")
     kinds: dict[str, list[Demand]] = {}
     for demand in runs.force:
