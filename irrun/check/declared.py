@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
-from functools import cache
+from functools import cached_property
+from itertools import chain
 
 from irrun.check.doubts import followers
 from irrun.check.infer import Inference, InferredLayer, outputs_alone
@@ -30,90 +31,132 @@ def compare_declared(inference: Inference, *, sizes: bool = True) -> Iterator[Di
     The type of a further output that nothing reads is an info, and so is what is right for inputs that are as their
     ports declare: a warning says where that begins.
     """
-    others: dict[Value, Layer] = {}  # that are not as their ports declare, with the layer where it begins
-    counted: dict[Value, Layer] = {}  # whose numbers are made of the sizes of such, with that layer
-    silent: list[_Unsized] = []
-    open_ranks: set[Value] = set()  # of a body: OpenVINO infers none for a branch that a constant condition rules out
-    says_sizes = cache(lambda: any(v.port.dims for node in inference.nodes.values() for v in node.layer.outputs))
-    fitting: set[tuple[int, int]] = set()  # of layers that are alike the shapes are one object, declared and inferred
-    odd: list[Contradiction] = []
-    half: list[Contradiction] = []
-    mistaken, blamed = inference.mistaken, inference.blamed
+    ports = _Ports(inference, sizes)
     doubtful = followers(inference.nodes, inference.weights.doubtful.keys() | inference.refuted.keys())
     for node in inference.nodes.values():
+        if node.layer not in doubtful:  # whose cause is reported
+            yield from ports.compared(node)
+    yield from ports.left()
+
+
+class _Ports:
+    """What was found at the ports of the layers that have been compared, as far as others tell what is to be said."""
+
+    def __init__(self, inference: Inference, sizes: bool) -> None:
+        self._inference, self._sizes = inference, sizes
+        self._others: dict[Value, Layer] = {}  # not as their ports declare, with the layer where it begins
+        self._counted: dict[Value, Layer] = {}  # whose numbers are made of the sizes of such, with that layer
+        self._silent: list[_Unsized] = []
+        self._open_ranks: set[Value] = set()
+        """Of a body: OpenVINO infers none for a branch that a constant condition rules out."""
+        self._fitting: set[tuple[int, int]] = set()
+        """Of layers that are alike the shapes are one object, declared and inferred."""
+        self._odd: list[Contradiction] = []
+        self._half: list[Contradiction] = []
+
+    @cached_property
+    def _says_sizes(self) -> bool:
+        """Whether any output of the file declares sizes."""
+        return any(value.port.dims for node in self._inference.nodes.values() for value in node.layer.outputs)
+
+    def compared(self, node: InferredLayer) -> Iterator[Diagnostic]:
+        """What is to be said of the ports of one more layer, as far as that can be told at once."""
         layer = node.layer
-        if layer in doubtful:  # whose cause is reported
-            continue
-        sized = sizes and not (mistaken and layer.graph in mistaken)
-        wanted: dict[int, Port] = {}
+        sized = self._sizes and layer.graph not in self._inference.mistaken
+        wanted = self._compare_inputs(node, sized)
+        outputs: Sequence[Tensor] = node.outputs
+        if not node.op.outputs or len(layer.outputs) > len(outputs):  # which is reported, or was left by old converters
+            outputs = ()
+        found: list[tuple[Port, Tensor, Diagnostic]] = []
+        for value, tensor in zip(layer.outputs, outputs, strict=False):
+            if value.port.precision == tensor.type and (id(value.port.dims), id(tensor.shape)) in self._fitting:
+                continue
+            odd = self._other_type(node, value, tensor)
+            if value.port.dims:
+                odd = chain(odd, self._other_sizes(node, value, tensor, sized))
+            found += [(value.port, tensor, self._said_of(node, value, each, wanted)) for each in odd]
+            if sized and not (value.port.dims or value.port.element.children):
+                for each in self._no_sizes(node, value, tensor):
+                    yield self._said_of(node, value, each, wanted)
+        if self._others:
+            self._counted.update(_counted(node, self._others, self._counted))
+        if found:
+            yield from _exchanged(found, self._inference) if layer.bodies else (each for _, _, each in found)
+
+    def left(self) -> Iterator[Diagnostic]:
+        """What is to be said of inputs, once all layers have been compared."""
+        odd, half = self._odd, self._half
+        if self._silent and self._sizes and self._says_sizes:  # where one without is one of a scalar
+            half += [
+                each.contradiction()
+                for each in self._silent
+                if not (each.port.element.children or each.node.layer.graph in self._inference.mistaken)
+            ]
+        if half:
+            alone, mirrored = _told_apart(odd, half)
+            odd += mirrored
+            yield from {found.span: found for each in alone for found in each.said}.values()  # edges may share one
+        if odd:
+            yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), self._inference)
+
+    def _compare_inputs(self, node: InferredLayer, sized: bool) -> dict[int, Port]:
+        """Remember which inputs contradict what is known of them; these by their numbers."""
+        layer, wanted = node.layer, dict[int, Port]()
         for index, (port, source) in enumerate(zip(layer.input_ports, layer.inputs, strict=False)):
             if source is None:
                 continue
             declared = source.port
             if port.dims == declared.dims and port.precision == declared.precision:  # which is reported there
                 continue
-            known = inference.tensor(source)
+            known, where = self._inference.tensor(source), f"input {index}"
             said: list[Diagnostic] = []
             if port.precision != declared.precision:
-                said += _compare_types(node, port, known, f"input {index}", inference)
+                said += _compare_types(node, port, known, where, self._inference)
             if port.dims and port.dims != declared.dims:
                 if sized and contradicts(port.dims, known):
-                    said.append(_other_shape(node, port, known, f"input {index}"))
+                    said.append(_other_shape(node, port, known, where))
                 elif sized and not contradicts(declared.dims, known):
-                    found_half = [*_half_known(node, port, source, known, f"input {index}")]
-                    half += [Contradiction(layer, index, source, found_half)] if found_half else []
+                    half = [*_half_known(node, port, source, known, where)]
+                    self._half += [Contradiction(layer, index, source, half)] if half else []
             elif port.precision and declared.dims and known.shape and not port.dims:
-                silent.append(_Unsized(node, port, known, index, source))
+                self._silent.append(_Unsized(node, port, known, index, source))
             if said:
-                odd.append(Contradiction(layer, index, source, said))
+                self._odd.append(Contradiction(layer, index, source, said))
                 wanted[index] = port
-        outputs: Sequence[Tensor] = node.outputs
-        if not node.op.outputs or len(layer.outputs) > len(outputs):  # which is reported, or was left by old converters
-            outputs = ()
-        other: list[tuple[Port, Tensor, Diagnostic]] = []
-        for value, tensor in zip(layer.outputs, outputs, strict=False):
-            port = value.port
-            owner = layer.graph.owner
-            if owner and layer.type == "Parameter" and port.precision == node.attrs["element_type"] != tensor.type:
-                others[value] = owner  # whose entry is reported
-            elif port.precision != tensor.type and layer not in blamed:
-                code = "W932" if value.consumers or not value.index else "I902"
-                code = "I904" if _is_compressed_output(node, value) else code
-                for found in _compare_types(node, port, tensor, f"output {value.index}", inference, code):
-                    other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
-            if port.dims:
-                pair = id(port.dims), id(tensor.shape)
-                if pair in fitting:
-                    continue
-                if not contradicts(port.dims, tensor):
-                    fitting.add(pair)
-                elif sized and (layer in blamed or (layer.bodies and node.doubts)):  # as is said of the port map
-                    others[value] = layer
-                elif sized:
-                    found = _other_shape(node, port, tensor, f"output {value.index}")
-                    other.append((port, tensor, _said_of(node, value, found, inference, others, counted, wanted)))
-            elif sized and not port.element.children:
-                if node.attrs.get("shape", ()) is None or not open_ranks.isdisjoint(layer.inputs):
-                    open_ranks.add(value)
-                elif _is_sized(node, tensor, inference) and says_sizes():
-                    found = _without_sizes(node, port, tensor, f"output {value.index}")
-                    yield _said_of(node, value, found, inference, others, counted, wanted)
-        if others:
-            counted.update(_counted(node, others, counted))
-        if other:
-            yield from _exchanged(other, inference) if layer.bodies else (found for _, _, found in other)
-    if silent and sizes and says_sizes():  # where one without is one of a scalar
-        half += [
-            each.contradiction()
-            for each in silent
-            if not (each.port.element.children or each.node.layer.graph in mistaken)
-        ]
-    if half:
-        alone, mirrored = _told_apart(odd, half)
-        odd += mirrored
-        yield from {found.span: found for each in alone for found in each.said}.values()  # edges may share an output
-    if odd:
-        yield from said_of_inputs(sorted(odd, key=lambda each: each.port.element.offset), inference)
+        return wanted
+
+    def _other_type(self, node: InferredLayer, value: Value, tensor: Tensor) -> Iterator[Diagnostic]:
+        layer, port, owner = node.layer, value.port, node.layer.graph.owner
+        if owner and layer.type == "Parameter" and port.precision == node.attrs["element_type"] != tensor.type:
+            self._others[value] = owner  # whose entry is reported
+        elif port.precision != tensor.type and layer not in self._inference.blamed:
+            code = "W932" if value.consumers or not value.index else "I902"
+            code = "I904" if _is_compressed_output(node, value) else code
+            yield from _compare_types(node, port, tensor, f"output {value.index}", self._inference, code)
+
+    def _other_sizes(self, node: InferredLayer, value: Value, tensor: Tensor, sized: bool) -> Iterator[Diagnostic]:
+        layer, port = node.layer, value.port
+        if not contradicts(port.dims, tensor):
+            self._fitting.add((id(port.dims), id(tensor.shape)))
+        elif sized and (layer in self._inference.blamed or (layer.bodies and node.doubts)):  # as said of the port map
+            self._others[value] = layer
+        elif sized:
+            yield _other_shape(node, port, tensor, f"output {value.index}")
+
+    def _no_sizes(self, node: InferredLayer, value: Value, tensor: Tensor) -> Iterator[Diagnostic]:
+        if node.attrs.get("shape", ()) is None or not self._open_ranks.isdisjoint(node.layer.inputs):
+            self._open_ranks.add(value)
+        elif _is_sized(node, tensor, self._inference) and self._says_sizes:
+            yield _without_sizes(node, value.port, tensor, f"output {value.index}")
+
+    def _said_of(self, node: InferredLayer, value: Value, found: Diagnostic, wanted: Mapping[int, Port]) -> Diagnostic:
+        """What is said of an output that is not as declared, which is remembered, with the layer where that begins."""
+        others = self._others
+        origin = _origin(node, value, self._inference, others, {}, wanted) or (
+            _origin(node, value, self._inference, others, self._counted, wanted) if self._counted else None
+        )
+        others[value] = origin or node.layer
+        return found if origin is None else _following(found, origin)
 
 
 def _told_apart(
@@ -205,23 +248,6 @@ def _counted(
         for value, tensor in zip(node.layer.outputs, node.outputs, strict=False):
             if tensor.content is not None:
                 yield value, origin
-
-
-def _said_of(
-    node: InferredLayer,
-    value: Value,
-    found: Diagnostic,
-    inference: Inference,
-    others: dict[Value, Layer],
-    counted: Mapping[Value, Layer],
-    wanted: Mapping[int, Port],
-) -> Diagnostic:
-    """What is said of an output that is not as declared, which is written down in `others`."""
-    origin = _origin(node, value, inference, others, {}, wanted) or (
-        _origin(node, value, inference, others, counted, wanted) if counted else None
-    )
-    others[value] = origin or node.layer
-    return found if origin is None else _following(found, origin)
 
 
 def _origin(

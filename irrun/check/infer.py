@@ -15,7 +15,7 @@ from typing import Any
 
 from irrun.check.ahead import Spent, computed_ahead, invented
 from irrun.check.answers import Answers
-from irrun.check.attributes import read_attributes, with_warnings
+from irrun.check.attributes import Attributes, read_attributes, with_warnings
 from irrun.check.constancy import source_of
 from irrun.check.documentation import constraint_text, source_page
 from irrun.check.doubts import doubtful_source
@@ -222,36 +222,7 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
     try:
         inferred = inference.answers.ask(op, inputs, attrs, layer.attributes, bodies)
     except Violation as violation:
-        if None in layer.inputs and (
-            violation.label == "E302" or _can_do_without(op, layer, inputs, attrs)
-        ):  # a port that no edge leads to, which is reported
-            inference.report_all(others)
-            return None
-        assumed = _assumed(op, layer)
-        taken = next((each for each in others if each.code == "W950"), None)
-        apart = [  # what stands for attributes without which the rule is broken all the same
-            each
-            for each, keywords in ((suspect, read.guessed), (taken, assumed))
-            if each is not None and keywords and not bodies and violation.label != "E302"
-            if not depends(op, layer, inputs, attrs, violation, keywords, inference.patience)
-        ]
-        suspect, taken = (None if each in apart else each for each in (suspect, taken))
-        others = [each for each in others if each not in apart]
-        inference.report_all(apart)
-        found = violated(violation, op, layer, inputs, suspect)
-        if taken is not None and found.code != "E302" and found.code not in inference.ignore:
-            others.remove(taken)
-            found = _with_taken(found, taken)
-        found, *infos = with_warnings([found, *others])
-        inference.report_all(infos)
-        if bodies and found.code not in inference.ignore:
-            found = _with_inside(found, violation, layer, said, inference)
-        refused = _refused(found, violation, op, layer, inputs, attrs, inference)
-        if bodies and layer.graph.owner is None:
-            inside = [each for each in inference.diagnostics[said:] if each.severity == "error" and each is not found]
-            for value, betrayed in inference.betrayed.items() if inside else ():
-                betrayed += inside if value.layer.graph is layer.graph and found in betrayed else []
-        return refused
+        return _broken(violation, op, layer, inputs, read, others, said, inference)
     except Exception as error:  # of the op library, or of a user's own module: the rest of the model is checked still
         hand_on(error)
         message = f"the rule of {op.name} failed: {type(error).__name__}: {error}"
@@ -260,7 +231,73 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         return None
     beyond = inferred.counted and len(inferred.outputs) < len(layer.outputs)
     inference.report_all([] if beyond else problems)
-    for each in inferred.tolerated:
+    _tell_tolerated(op, layer, inputs, inferred.tolerated, said, inference)
+    if bodies and layer.graph.owner is None:
+        _told_outside(inference.diagnostics[said:], op, layer, attrs, inference)
+    if any(body.broken for body in layer.bodies.values()):  # nothing can be said of what it gives
+        return None
+    _count_outputs(layer, op, inferred, inference, problems)
+    kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
+    if not inferred.widened:
+        kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
+    if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
+        op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
+    known = (inferred.complete, inferred.doubts, inferred.widened, inferred.supposed)
+    return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
+
+
+def _broken(
+    violation: Violation,
+    op: Op,
+    layer: Layer,
+    inputs: Sequence[Tensor],
+    read: Attributes,
+    others: list[Diagnostic],
+    said: int,
+    inference: Inference,
+) -> InferredLayer | None:
+    """Report a rule that a layer breaks, with the `others` of the problems with its attributes; `said` tells which
+    diagnostics are of its bodies. What is left of the layer, where such a rule is none."""
+    attrs, suspect, bodies = read.values, read.suspect, layer.bodies
+    assert attrs is not None
+    if None in layer.inputs and (
+        violation.label == "E302" or _can_do_without(op, layer, inputs, attrs)
+    ):  # a port that no edge leads to, which is reported
+        inference.report_all(others)
+        return None
+    assumed = _assumed(op, layer)
+    taken = next((each for each in others if each.code == "W950"), None)
+    apart = [  # what stands for attributes without which the rule is broken all the same
+        each
+        for each, keywords in ((suspect, read.guessed), (taken, assumed))
+        if each is not None and keywords and not bodies and violation.label != "E302"
+        if not depends(op, layer, inputs, attrs, violation, keywords, inference.patience)
+    ]
+    suspect, taken = (None if each in apart else each for each in (suspect, taken))
+    others = [each for each in others if each not in apart]
+    inference.report_all(apart)
+    found = violated(violation, op, layer, inputs, suspect)
+    if taken is not None and found.code != "E302" and found.code not in inference.ignore:
+        others.remove(taken)
+        found = _with_taken(found, taken)
+    found, *infos = with_warnings([found, *others])
+    inference.report_all(infos)
+    if bodies and found.code not in inference.ignore:
+        found = _with_inside(found, violation, layer, said, inference)
+    refused = _refused(found, violation, op, layer, inputs, attrs, inference)
+    if bodies and layer.graph.owner is None:
+        inside = [each for each in inference.diagnostics[said:] if each.severity == "error" and each is not found]
+        for value, betrayed in inference.betrayed.items() if inside else ():
+            betrayed += inside if value.layer.graph is layer.graph and found in betrayed else []
+    return refused
+
+
+def _tell_tolerated(
+    op: Op, layer: Layer, inputs: Sequence[Tensor], broken: Sequence[Tolerated], said: int, inference: Inference
+) -> None:
+    """Report what of the rules that a layer breaks keeps nobody from computing it; `said` tells which diagnostics are
+    of its bodies."""
+    for each in broken:
         if not _of_missing(each.violation, op, layer):
             found = _tolerated(each, op, layer, inputs)
             body = None if "E401" in inference.ignore else _body_at_fault(each.violation, layer)
@@ -275,18 +312,6 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
             if arrived is not None:
                 inference.betrayed.setdefault(arrived, []).append(found)
             inference.report(found)
-    if bodies and layer.graph.owner is None:
-        _told_outside(inference.diagnostics[said:], op, layer, attrs, inference)
-    if any(body.broken for body in layer.bodies.values()):  # nothing can be said of what it gives
-        return None
-    _count_outputs(layer, op, inferred, inference, problems)
-    kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
-    if not inferred.widened:
-        kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
-    if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
-        op = unchecked(op, inference.ignore, kept[: len(layer.outputs)])
-    known = (inferred.complete, inferred.doubts, inferred.widened, inferred.supposed)
-    return InferredLayer(layer, op, attrs, inferred.types, kept, *known)
 
 
 def _tell_further(

@@ -32,8 +32,8 @@ from irrun.cli.options import (
     show,
     warnings_said,
 )
-from irrun.cli.progress import progress
-from irrun.cli.watching import Wishes, watching, watching_options
+from irrun.cli.progress import Progress, progress
+from irrun.cli.watching import Watched, Wishes, watching, watching_options
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from irrun.diagnostics import Diagnostic
     from irrun.run.executor import GraphExecutor
     from irrun.run.profile import Profile
+    from irrun.run.results import Results
     from irrun.spec.op import Array
 
 
@@ -161,7 +162,6 @@ def execute(
     from irrun.check.ignoring import IGNORABLE, ignorable
     from irrun.check.render.text import one_line
     from irrun.check.validate import validate
-    from irrun.diagnostics import IRError, counted
     from irrun.files import atomic_write
     from irrun.run.arrays import read_npz, write_npz
     from irrun.run.executor import GraphExecutor
@@ -214,7 +214,6 @@ def execute(
             kept = executor.named(inputs)
             with writing(context, save_inputs):
                 write_npz(save_inputs, kept)
-        times = []
         with (
             writing(context, wishes.dump),
             warnings_said(),
@@ -222,16 +221,7 @@ def execute(
             progress("running", repeat) as shown,
         ):
             shown.tell(lambda: session.doing)
-            for number in shown.each(range(repeat)):
-                begin = perf_counter()
-                try:
-                    results = session.run(inputs, measured, number)
-                except IRError:
-                    if number and executor.stateful:
-                        before = f"the variables are what is left by {counted(number, 'run')} before"
-                        say("note", f"in run {number + 1} of {repeat}: {before}")
-                    raise
-                times.append(perf_counter() - begin)
+            results, times = _runs(executor, session, inputs, measured, shown, repeat)
         differing, unheld = [], []
         if expect is not None:
             from irrun.run.expectation import differences, in_order, unexpected
@@ -250,12 +240,8 @@ def execute(
         trace = measured.trace().encode()
         with writing(context, trace_file):
             atomic_write(trace_file, trace)
-    if output == STANDARD:
-        _print_archive(context, results)
-    elif output is not None:
-        with writing(context, output):
-            write_npz(output, results)
-        click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
+    if output is not None:
+        _write(context, output, results)
     elif expect is None:
         for name, array in results.items():
             click.echo(_described(one_line(name), array), color=colour())
@@ -272,7 +258,44 @@ def execute(
     context.exit(1 if differing or session.failed else 0)
 
 
-def _print_archive(context: click.Context, results: Mapping[str, Array]) -> None:
+def _runs(
+    executor: GraphExecutor,
+    session: Watched,
+    inputs: Mapping[str, Any],
+    measured: Profile | None,
+    shown: Progress,
+    repeat: int,
+) -> tuple[Results, list[float]]:
+    """The results of the last of several runs, and how many seconds each took."""
+    from irrun.diagnostics import IRError, counted
+
+    times = list[float]()
+    for number in shown.each(range(repeat)):
+        begin = perf_counter()
+        try:
+            results = session.run(inputs, measured, number)
+        except IRError:
+            if number and executor.stateful:
+                before = f"the variables are what is left by {counted(number, 'run')} before"
+                say("note", f"in run {number + 1} of {repeat}: {before}")
+            raise
+        times.append(perf_counter() - begin)
+    return results, times
+
+
+def _write(context: click.Context, output: Path, results: Results) -> None:
+    from irrun.check.render.text import one_line
+    from irrun.run.arrays import write_npz
+
+    if output == STANDARD:
+        _print_archive(context, results)
+        return
+    with writing(context, output):
+        write_npz(output, results)
+    click.echo(one_line(f"{output}: {', '.join(results)}"), err=True)
+
+
+def _print_archive(context: click.Context, results: Results) -> None:
     from io import BytesIO
 
     from irrun.run.arrays import dump_npz
