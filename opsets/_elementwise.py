@@ -24,6 +24,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Tensor,
     Trait,
     Waning,
     Whole,
@@ -31,6 +32,7 @@ from irrun.spec import (
     choice,
     incompatible,
     meet,
+    numpy_dtype,
     quiet,
     shape_text,
 )
@@ -60,6 +62,13 @@ _OPERATORS: dict[str, Callable[..., Any]] = {
     "subtract": operator.sub,
 }
 """What calls functions of numpy for its arrays, and does the same for others."""
+
+
+def dtype_of(tensor: Tensor | None) -> np.dtype[Any]:
+    """What numbers that are computed with a tensor have for a type. Raises ValueError where that is not known."""
+    if tensor is None or tensor.type not in NUMERIC:
+        raise ValueError("the type of its input is not known")
+    return numpy_dtype(tensor.type)
 
 
 def called(function: Function) -> Callable[..., Any]:

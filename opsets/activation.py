@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -24,6 +25,7 @@ from irrun.spec import (
     Output,
     Shape,
     Size,
+    Tensor,
     choice,
     largest,
     op,
@@ -33,7 +35,7 @@ from irrun.spec import (
     variation,
 )
 
-from ._elementwise import real, unary
+from ._elementwise import dtype_of, real, unary
 from ._precision import total
 
 
@@ -563,6 +565,12 @@ softsign = unary(
     """,
     types=FLOAT,
 )
+
+
+@softsign.decomposes
+def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
+    one = np.array(1, dtype_of(tensors["data"]))
+    return make("Divide-1", "data", make("Add-1", make("Abs-1", "data"), one))
 
 
 @op(

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from irrun.spec import ANY, BOOL, FLOAT, Array, Attr
+from irrun.spec import ANY, BOOL, FLOAT, Array, Attr, Tensor
 
-from ._elementwise import binary, unary
+from ._elementwise import binary, dtype_of, unary
 
 equal = binary(
     "Equal-1",
@@ -117,6 +118,11 @@ is_finite = unary(
 )
 
 
+@is_finite.decomposes
+def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
+    return make("Less-1", make("Abs-1", "data"), np.array(np.inf, dtype_of(tensors["data"])))
+
+
 def _is_inf(data: Array, *, detect_negative: bool, detect_positive: bool) -> Any:
     if detect_negative and detect_positive:
         return np.isinf(data)
@@ -140,6 +146,15 @@ is_inf = unary(
     attrs=[Attr("detect_negative", BOOL, True), Attr("detect_positive", BOOL, True)],
 )
 
+
+@is_inf.decomposes
+def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
+    negative, positive = attrs["detect_negative"], attrs["detect_positive"]
+    data = "data" if negative != positive else make("Abs-1", "data")
+    infinity = np.array(np.inf if positive or not negative else -np.inf, dtype_of(tensors["data"]))
+    return make("Equal-1" if negative or positive else "Greater-1", data, infinity)
+
+
 is_nan = unary(
     "IsNaN-10",
     "isnan",
@@ -153,3 +168,8 @@ is_nan = unary(
     types=FLOAT,
     result="boolean",
 )
+
+
+@is_nan.decomposes
+def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
+    return make("NotEqual-1", "data", "data")

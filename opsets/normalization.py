@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Mapping
 from math import prod
 from typing import Any
 
@@ -26,6 +26,7 @@ from irrun.spec import (
     Node,
     Normalizing,
     Output,
+    Tensor,
     choice,
     op,
 )
@@ -193,6 +194,22 @@ def _(node: Node) -> None:
         f"`num_groups` is {groups}, which does not divide {channels} channels",
         about=["num_groups"],
     )
+
+
+@group_normalization.decomposes
+def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
+    """MVN of groups, as rows of a tensor with three axes."""
+    data = tensors["data"]
+    if data is None or data.shape is None:
+        raise ValueError("the rank of its input is not known")
+    grouped = make("Reshape-1", "data", np.array([0, attrs["num_groups"], -1]), special_zero=True)
+    even = {"normalize_variance": True, "eps": attrs["epsilon"], "eps_mode": "inside_sqrt"}
+    normal = make("MVN-6", grouped, np.array([2]), **even)
+    result = make("Reshape-1", normal, make("ShapeOf-3", "data", output_type="i64"), special_zero=False)
+    scale, bias = "scale", "bias"
+    if (axes := np.arange(1, len(data.shape) - 1)).size:
+        scale, bias = (make("Unsqueeze-1", name, axes) for name in (scale, bias))
+    return make("Add-1", make("Multiply-1", result, scale), bias)
 
 
 @op(

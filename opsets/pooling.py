@@ -178,7 +178,7 @@ def _(node: Node) -> Shapes:
     return indexed_windows(node)
 
 
-max_pool.lowers("MaxPool-8", rounding_type=("floor", "ceil"))
+max_pool.lowers("MaxPool-8", reworded={"rounding_type": {"ceil_torch": "ceil"}})
 
 
 @op("AvgPool-1", types={"T": NUMERIC}, inputs=[DATA], outputs=[RESULT], attrs=[*POOL, FLOOR_OR_CEIL, EXCLUDE_PAD])
@@ -241,7 +241,7 @@ def _(node: Node) -> Shapes:
     return {"windows": averaged_windows(node)}
 
 
-avg_pool_14.lowers("AvgPool-1", rounding_type=("floor", "ceil"))
+avg_pool_14.lowers("AvgPool-1", reworded={"rounding_type": {"ceil_torch": "ceil"}})
 
 
 @op(

@@ -986,26 +986,43 @@ def _check_mask(node: Node, scores: Shape) -> Shape:
 
 @scaled_dot_product_attention.decomposes
 def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
-    """Products, a mask between them, and SoftMax."""
-    query, mask = tensors["query"], tensors["attention_mask"]
-    if attrs["causal"] or tensors["sink"] is not None:
-        raise ValueError(f"{'causal' if attrs['causal'] else 'a sink'} is not written as older ops")
-    if query is None or not query.shape or (mask is not None and mask.shape is None):
+    """Products, what hides keys between them, and SoftMax, with the sink as another key that nothing is taken of."""
+    query, key, mask = tensors["query"], tensors["key"], None if attrs["causal"] else tensors["attention_mask"]
+    sink = tensors["sink"]
+    if query is None or key is None or not query.shape or not key.shape or (mask is not None and mask.shape is None):
         raise ValueError("the ranks of its inputs are not known")
-    size, dtype = query.shape[-1], numpy_dtype(query.type)
-    scale: str | Array = "scale"
-    if tensors["scale"] is None:
-        if not isinstance(size, int):
-            raise ValueError("the scale follows from the size of heads, which is not known")
-        scale = np.array(float(max(size, 1)) ** -0.5, dtype)
+    dtype = numpy_dtype(query.type)
+    least = np.array(-65504.0 if query.type == "f16" else -3e38, dtype)
+
+    def size_of(value: Any, axes: Array) -> Any:
+        return make("Gather-8", make("ShapeOf-3", value, output_type="i64"), axes, np.array(0))
+
+    scale: Any = "scale"
+    if tensors["scale"] is None and isinstance(query.shape[-1], int):
+        scale = np.array(float(max(query.shape[-1], 1)) ** -0.5, dtype)
+    elif tensors["scale"] is None:
+        size = make("Convert-1", size_of("query", np.array(len(query.shape) - 1)), destination_type=query.type)
+        scale = make("Power-1", size, np.array(-0.5, dtype))
     scores = make("MatMul-1", make("Multiply-1", "query", scale), "key", transpose_b=True)
     hiding = mask is not None and mask.type == "boolean" and mask.shape
-    if hiding:
-        least = np.array(-65504.0 if query.type == "f16" else -3e38, dtype)
+    if attrs["causal"]:
+        rows, keys = (
+            make("Range-4", np.array(0), size_of(name, np.array(len(shape) - 2)), np.array(1), output_type="i64")
+            for name, shape in (("query", query.shape), ("key", key.shape))
+        )
+        scores = make("Select-1", make("Greater-1", keys, make("Unsqueeze-1", rows, np.array([1]))), least, scores)
+    elif hiding:
         scores = make("Select-1", "attention_mask", scores, least)
     elif mask is not None and mask.shape:
         scores = make("Add-1", scores, "attention_mask")
-    result = make("MatMul-1", make("SoftMax-8", scores, axis=-1), "value")
+    if sink is None:
+        shares = make("SoftMax-8", scores, axis=-1)
+    else:
+        others = size_of(scores, np.arange(len(query.shape) - 1))
+        last = make("Broadcast-3", "sink", make("Concat-1", others, np.array([1]), axis=0))
+        shares = make("SoftMax-8", make("Concat-1", scores, last, axis=-1), axis=-1)
+        shares = make("Slice-8", shares, np.array([0]), np.array([-1]), np.array([1]), np.array([-1]))
+    result = make("MatMul-1", shares, "value")
     if not hiding:
         return result
     seen = make("ReduceLogicalOr-1", "attention_mask", np.array([-1]), keep_dims=True)

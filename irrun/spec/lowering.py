@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -29,12 +30,14 @@ class Lowering(NamedTuple):
 
     Attributes in `only` must have one of these values, those that the older op does not have are dropped. Inputs in
     `natural` must be known to be 0 or more. The attribute `upwards` counts axes of the first input from the end where
-    it is negative, which the older one does not. Outputs that the older op lacks must not be read, and its own rule
-    must hold and give the same types and shapes.
+    it is negative, which the older one does not. Values that are `reworded` the older op lacks; others mean the same as
+    long as sizes are the same. Outputs that the older op lacks must not be read, and its own rule must hold and give
+    the same types and shapes.
     """
 
     older: str | None
     only: Mapping[str, tuple[Any, ...]]
     natural: tuple[str, ...] = ()
     upwards: str = ""
+    reworded: Mapping[str, Mapping[str, str]] = MappingProxyType({})
     arrange: Arrange | None = None

@@ -695,6 +695,7 @@ class Op:
         *,
         natural: Sequence[str] = (),
         upwards: str = "",
+        reworded: Mapping[str, Mapping[str, str]] = MappingProxyType({}),
         arrange: Arrange | None = None,
         **only: Any,
     ) -> None:
@@ -703,7 +704,7 @@ class Op:
         The conditions are those of `Lowering`; no variation takes them over.
         """
         values = {name: value if isinstance(value, tuple) else (value,) for name, value in only.items()}
-        self.lowering = Lowering(older, values, tuple(natural), upwards, arrange)
+        self.lowering = Lowering(older, values, tuple(natural), upwards, reworded, arrange)
 
     def decomposes(self, build: Decompose) -> Decompose:
         """Attach what makes older ops that do the same together; no variation takes it over."""

@@ -57,7 +57,9 @@ class Axis(NamedTuple):
             count: Size = steps // self.stride + 1
             return count
         count = _ceil_divide(steps, self.stride) + 1
-        if self.rounding == "ceil":
+        if (
+            self.rounding == "ceil" or (end + self.stride <= self.reach) is True
+        ):  # no window starts in the padding behind
             return count
         starts_before_the_end_padding = _ceil_divide(self.size + begin, self.stride)
         return smallest(count, largest(count - 1, starts_before_the_end_padding))

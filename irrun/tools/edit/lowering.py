@@ -10,7 +10,7 @@ import numpy as np
 from irrun.check.infer import InferredLayer, body_of, infer
 from irrun.diagnostics import Diagnostic, IRError
 from irrun.ir.graph import Layer, Model, Value
-from irrun.spec.dims import Undecided
+from irrun.spec.dims import Shape, Undecided
 from irrun.spec.lowering import Decompose, Lowering
 from irrun.spec.op import Op, Tensor, Violation
 from irrun.spec.registry import opset_number, registry
@@ -101,13 +101,16 @@ def _replaced(model: Model, layer: Layer, node: InferredLayer, lowering: Lowerin
     if order is None:
         return "the number of its axes is not known"
     attrs = {name: value for name, value in node.attrs.items() if name in {attr.keyword for attr in older.attrs}}
+    changed = dict[str, Any]()
     if lowering.upwards:
         rank = len(tensors[0].shape or ()) if tensors and tensors[0] is not None else 0
-        attrs[lowering.upwards] %= max(rank, 1)
-    reason = _differs(layer, node, older, attrs, order, tensors, contents)
+        changed[lowering.upwards] = attrs[lowering.upwards] % max(rank, 1)
+    for name, words in lowering.reworded.items():
+        if attrs[name] in words:
+            changed[name] = words[attrs[name]]
+    reason = _differs(layer, node, lowering, attrs | changed, order, tensors, contents)
     if reason is not None:
         return reason
-    changed = {lowering.upwards: attrs[lowering.upwards]} if lowering.upwards else {}
     _write(model, layer, older, changed, order)
     return None
 
@@ -159,13 +162,15 @@ def _natural(array: np.ndarray[Any, Any]) -> bool:
 def _differs(
     layer: Layer,
     node: InferredLayer,
-    older: Op,
+    lowering: Lowering,
     attrs: Mapping[str, Any],
     order: Sequence[int | np.ndarray[Any, Any]],
     tensors: Sequence[Tensor | None],
     contents: Contents,
 ) -> str | None:
     """Why the rule of the older op does not say the same."""
+    assert lowering.older is not None
+    older = registry().ops[lowering.older]
     inputs = [tensors[item] if isinstance(item, int) else Tensor.of(item) for item in order]
     bodies = {name: body_of(body, contents.inference) for name, body in layer.bodies.items()}
     try:
@@ -180,7 +185,16 @@ def _differs(
             return f"{older.name} gives {other.type}, not {one.type}"
         if one.shape is not None and other.shape is not None and len(one.shape) != len(other.shape):
             return f"{older.name} gives another shape"
+        for name, words in lowering.reworded.items():
+            if node.attrs[name] in words and not _same_sizes(one.shape, other.shape):
+                return f"{older.name} has no `{name}` of {node.attrs[name]}, and {attrs[name]} may give other sizes"
     return None
+
+
+def _same_sizes(shape: Shape | None, other: Shape | None) -> bool:
+    """Whether two shapes are known to be the same, also of sizes that are not."""
+    known = shape is not None and other is not None and len(shape) == len(other)
+    return known and all((a == b) is True for a, b in zip(shape or (), other or (), strict=True))
 
 
 def _write(

@@ -45,9 +45,37 @@ def test_pools_of_opset14():
     model = one_op("MaxPool-14", X, dilations=[1, 1], **window)
     assert lowered(model, "2023.3") == [("MaxPool", "opset8")]
     assert lowered(model, "opset1") == [("MaxPool", "opset1")]
-    torch = one_op("MaxPool-14", X, dilations=[1, 1], rounding_type="ceil_torch", **window)
-    with pytest.raises(IRError, match="MaxPool-8 has no `rounding_type` of ceil_torch"):
-        edit(torch, [Step("target", "2023.3")])
+
+
+@pytest.mark.parametrize("type", ["MaxPool-14", "AvgPool-14"])
+def test_pools_of_torch_are_rounded_up_where_that_gives_as_many_windows(type):
+    def pool(**window):
+        more = {"dilations": [1, 1]} if type == "MaxPool-14" else {"exclude-pad": False}
+        return one_op(type, X, rounding_type="ceil_torch", **window, **more)
+
+    name = type.split("-")[0]
+    alike = pool(strides=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], kernel=[3, 3])
+    ((found, version),) = lowered(alike, "2023.3")
+    assert (found, version) in [("MaxPool", "opset8"), ("AvgPool", "opset1")]
+    layer = next(layer for layer in alike.graph.layers if layer.type == name)
+    assert layer.attributes["rounding_type"] == "ceil"
+    fewer = pool(strides=[2, 2], pads_begin=[1, 1], pads_end=[1, 1], kernel=[2, 2])
+    with pytest.raises(IRError, match="has no `rounding_type` of ceil_torch, and ceil may give other sizes"):
+        edit(fewer, [Step("target", "2023.3")])
+
+
+@pytest.mark.parametrize(("kernel", "known"), [(3, True), (2, False)])
+def test_pools_of_torch_over_sizes_that_are_not_known(kernel, known):
+    with irrun.build("m", opset=16) as g:
+        x = g.Parameter("f32[?, 2, ?, ?]", name="x")
+        window = {"strides": [2, 2], "pads_begin": [1, 1], "pads_end": [1, 1], "dilations": [1, 1]}
+        y = g.op("MaxPool-14", x, kernel=[kernel, kernel], rounding_type="ceil_torch", **window)
+        g.Result(y[0])
+    if known:
+        assert lowered(g.model, "2023.3") == [("MaxPool", "opset8")]
+    else:
+        with pytest.raises(IRError, match="may give other sizes"):
+            edit(g.model, [Step("target", "2023.3")])
 
 
 def test_softmax_counts_axes_from_the_front():
@@ -126,10 +154,55 @@ def test_attention_becomes_products_and_softmax(masks, target):
     assert sum(layer.type == "MatMul" for layer in model.graph.layers) == 2
 
 
-def test_attention_that_is_causal_is_refused():
-    model = one_op("ScaledDotProductAttention-13", HEADS, HEADS, HEADS, causal=True)
-    with pytest.raises(IRError, match="T101"):
-        edit(model, [Step("target", "2023.0")])
+@pytest.mark.parametrize("causal", [False, True])
+@pytest.mark.parametrize("sunk", [False, True])
+@pytest.mark.parametrize("target", ["2023.0", "opset8"])
+def test_attention_of_open_sizes_that_is_causal_or_has_a_sink(causal, sunk, target):
+    keys = HEADS[:, :, :4] * 2
+    with irrun.build("m", opset=16) as g:
+        q, k, v = (g.Parameter("f32[?, 3, ?, ?]", name=name) for name in "qkv")
+        more = [np.float32(0), np.float32(0.4), HEADS[:1, :, :1, :1]] if sunk else []
+        g.Result(g.op("ScaledDotProductAttention-13", q, k, v, *map(g.Constant, more), causal=causal), name="y")
+    given = {"q": HEADS, "k": keys, "v": keys + 1}
+    before = irrun.GraphExecutor(g.model).run(given)["y"]
+    edit(g.model, [Step("target", target)])
+    assert irrun.validate(g.model).ok
+    after = irrun.GraphExecutor(g.model).run(given)["y"]
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("sizes", ["2, 6, 3, 4", "?, 6, ?, ?", "2, 6"])
+def test_normalized_groups_become_normalized_rows(sizes):
+    shape = [2, 6, 3, 4][: sizes.count(",") + 1]
+    data = np.random.default_rng(5).standard_normal(shape).astype(np.float32) * 3 + 1
+    with irrun.build("m", opset=16) as g:
+        x = g.Parameter(f"f32[{sizes}]", name="x")
+        scale, bias = g.Constant(np.arange(6, dtype=np.float32)), g.Constant(np.arange(6, dtype=np.float32)[::-1] - 2)
+        g.Result(g.op("GroupNormalization-12", x, scale, bias, num_groups=2, epsilon=0.5), name="y")
+    before = irrun.GraphExecutor(g.model).run([data])["y"]
+    edit(g.model, [Step("target", "2023.0")])
+    assert irrun.validate(g.model).ok
+    after = irrun.GraphExecutor(g.model).run([data])["y"]
+    np.testing.assert_allclose(after, before, rtol=1e-5, atol=1e-5)
+
+
+ODD = np.array([np.nan, -np.inf, np.inf, -2.5, 0, 65504], np.float32)
+
+
+@pytest.mark.parametrize(
+    ("type", "attributes"),
+    [
+        ("IsNaN-10", {}),
+        ("IsFinite-10", {}),
+        *(("IsInf-10", {"detect_negative": a, "detect_positive": b}) for a in (True, False) for b in (True, False)),
+    ],
+)
+def test_what_is_finite_is_compared(type, attributes):
+    assert all(version == "opset1" for _, version in lowered(one_op(type, ODD, **attributes), "2022.1", ODD))
+
+
+def test_softsign_is_a_quotient():
+    assert [type for type, _ in lowered(one_op("SoftSign-9", ODD[3:]), "2022.1", ODD[3:])] == ["Abs", "Add", "Divide"]
 
 
 LOWERED = {name: op for name, op in registry().ops.items() if op.lowering is not None}
