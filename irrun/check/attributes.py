@@ -87,21 +87,9 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     unknown = _unknown(op, layer, [name for name in strange if name not in left], meant) if strange else {}
     foreign = _foreign(op, layer, unknown)
     unknown = unknown if foreign is None else {}
-    insisted: list[Diagnostic] = []
-    meant_for: list[str] = []
-    for typo, close in list(unknown.items()):
-        if close in missing:
-            del unknown[typo]
-            missing.remove(close)
-            message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
-            problems.append(_problem("E306", message, layer, typo, advice(typo, close)))
-            readable = False
-        elif close in demanded:
-            del unknown[typo]
-            del demanded[close]
-            message = f"{op.name} has no attribute `{typo}`, and OpenVINO does not take it without `{close}`"
-            insisted.append(_problem("W955", message, layer, typo, advice(typo, close)))
-            meant_for.append(close)
+    lost, insisted, meant_for = _misspelt(op, layer, unknown, missing, demanded)
+    problems += lost
+    readable = readable and not lost
     if missing:
         problems += _assume(op, layer, values, missing, misplaced)
     strayed = [name for name in missing if name in misplaced]
@@ -111,21 +99,13 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
         problems += lacked if foreign is None else (with_note(found, foreign) for found in lacked)
     ignored = list(_ignored(layer, misplaced, strayed))
     unread = [_unread(op, layer, name, close) for name, close in unknown.items()]
-    taken = next((number for number, each in enumerate(problems) if each.code == "W950"), None)
-    if taken is not None:  # the layer may be of another type
-        strangers = [found for found, close in zip(unread, unknown.values(), strict=True) if not close]
-        problems[taken] = reduce(with_note, strangers, problems[taken])
-        problems += [found for found in unread if found not in strangers]
-    else:
-        problems += unread
+    strangers = [found for found, close in zip(unread, unknown.values(), strict=True) if not close]
+    noted = _noted(problems, strangers)  # of a layer that may be of another type
+    problems += [found for found in unread if not (noted and found in strangers)]
     problems += ignored + [_left(op, layer, name) for name in left] + insisted
     if demanded and foreign is None:
         lacking = _insisted(op, layer, list(demanded.values()))
-        taken = next((number for number, each in enumerate(problems) if each.code == "W950"), None)
-        if taken is None:
-            problems.append(lacking)
-        else:
-            problems[taken] = with_note(problems[taken], lacking)
+        problems += [] if _noted(problems, [lacking]) else [lacking]
     if foreign is not None and not missing:
         problems.append(foreign)
     if not readable:
@@ -145,6 +125,37 @@ def read_attributes(op: Op, layer: Layer) -> Attributes:
     meant_for += [close for close in unknown.values() if close]
     suspect = next(iter(typos), None) or _suspect(op, layer, misplaced, ignored)
     return Attributes(values, problems, suspect, guessed=_guessed(op, layer, misplaced, meant_for))
+
+
+def _misspelt(
+    op: Op, layer: Layer, unknown: dict[str, str | None], missing: list[str], demanded: dict[str, Attr]
+) -> tuple[list[Diagnostic], list[Diagnostic], list[str]]:
+    """What is said where an attribute that the op has not stands for one that is `missing`, and where it does for one
+    that OpenVINO has `demanded`, with the names of these; none of them is any of that any more."""
+    lost: list[Diagnostic] = []
+    insisted: list[Diagnostic] = []
+    meant_for: list[str] = []
+    for typo, close in list(unknown.items()):
+        if close in missing:
+            del unknown[typo]
+            missing.remove(close)
+            message = f"{op.name} has no attribute `{typo}`, and lacks its required attribute `{close}`"
+            lost.append(_problem("E306", message, layer, typo, advice(typo, close)))
+        elif close in demanded:
+            del unknown[typo]
+            del demanded[close]
+            message = f"{op.name} has no attribute `{typo}`, and OpenVINO does not take it without `{close}`"
+            insisted.append(_problem("W955", message, layer, typo, advice(typo, close)))
+            meant_for.append(close)
+    return lost, insisted, meant_for
+
+
+def _noted(problems: list[Diagnostic], others: Sequence[Diagnostic]) -> bool:
+    """Have others as notes of what says that a value is taken for one that is missing; False where nothing does."""
+    taken = next((number for number, each in enumerate(problems) if each.code == "W950"), None)
+    if taken is not None:
+        problems[taken] = reduce(with_note, others, problems[taken])
+    return taken is not None
 
 
 def _parsed(op: Op, layer: Layer) -> tuple[dict[str, Any], list[str], list[Diagnostic], bool]:
