@@ -150,9 +150,10 @@ is_inf = unary(
 @is_inf.decomposes
 def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Mapping[str, Any]) -> Any:
     negative, positive = attrs["detect_negative"], attrs["detect_positive"]
-    data = "data" if negative != positive else make("Abs-1", "data")
-    infinity = np.array(np.inf if positive or not negative else -np.inf, dtype_of(tensors["data"]))
-    return make("Equal-1" if negative or positive else "Greater-1", data, infinity)
+    if not (negative or positive):
+        return make("Broadcast-3", np.array(False), make("ShapeOf-3", "data", output_type="i64"))
+    data = make("Abs-1", "data") if negative and positive else "data"
+    return make("Equal-1", data, np.array(np.inf if positive else -np.inf, dtype_of(tensors["data"])))
 
 
 is_nan = unary(

@@ -4,7 +4,7 @@
 
 FOLDER is where models go, WHEEL what `pip install --target WHEEL openvino==2023.0.0` has made. The models are those of
 the conformance suite for every op that has an older form, once as they are, and once with all inputs but the first as
-constants, as indices must be known. Each is lowered to the operation set of the older op; the old release computes it,
+constants, as indices must be known. Each is lowered to the operation set of the older ops; the old release computes it,
 and irrun the model as it was. Prints a line for each op, and what differs; ends with 1 where something does.
 """
 
@@ -67,6 +67,8 @@ class Written:
 
 def chain(op: Op) -> Iterator[str]:
     """The operation sets of the older forms of an op, one after the other."""
+    if op.decomposition is not None:
+        yield f"opset{min(op.version - 1, NEWEST)}"
     while op.lowering is not None:
         if op.lowering.older is None:
             yield f"opset{op.version - 1}"
@@ -89,7 +91,7 @@ def variants(model: Model, arrays: Sequence[np.ndarray]) -> Iterator[tuple[Model
 
 
 def write(folder: Path, refused: Counter[str]) -> list[Written]:
-    ops = {name: op for name, op in registry().ops.items() if op.lowering is not None}
+    ops = {name: op for name, op in registry().ops.items() if op.lowering or op.decomposition}
     written = []
     for case in all_cases():
         if case.op not in ops or case.deviates or case.crashes or case.later:
@@ -99,6 +101,8 @@ def write(folder: Path, refused: Counter[str]) -> list[Written]:
         ov.serialize(model, path, path.with_suffix(".bin"))
         for variant, given in variants(irrun.read_model(path), arrays):
             if any(array.dtype.kind in "US" or array.dtype.type.__module__ == "ml_dtypes" for array in given):
+                continue
+            if not all(array.ndim for array in given):  # of which 2023.0 takes other numbers
                 continue
             expected = ours(variant, given)
             for target in chain(ops[case.op]):

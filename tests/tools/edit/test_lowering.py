@@ -198,7 +198,7 @@ ODD = np.array([np.nan, -np.inf, np.inf, -2.5, 0, 65504], np.float32)
     ],
 )
 def test_what_is_finite_is_compared(type, attributes):
-    assert all(version == "opset1" for _, version in lowered(one_op(type, ODD, **attributes), "2022.1", ODD))
+    assert {version for _, version in lowered(one_op(type, ODD, **attributes), "2022.1", ODD)} <= {"opset1", "opset3"}
 
 
 def test_softsign_is_a_quotient():
