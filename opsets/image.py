@@ -327,18 +327,26 @@ def grid_sample(data: Array, grid: Array, *, align_corners: bool, mode: str, pad
             for i, v in zip(offsets, down, strict=True)
             for j, w in zip(offsets, across, strict=True)
         ]
-    result = np.zeros((*data.shape[:2], *grid.shape[1:3]), data.dtype if mode == "nearest" else values.dtype)
     source = data if mode == "nearest" else values
-    for row, column, weight in taps:
+    result = np.zeros((*data.shape[:2], *grid.shape[1:3]), source.dtype)
+    cut = mode != "nearest" and data.dtype.kind in "iu"
+    first = np.zeros_like(result) if cut else None  # equal neighbours give exactly that: a digit less is cut to 1 less
+    for number, (row, column, weight) in enumerate(taps):
         rows, inside_rows = _reachable(row, height, padding_mode, align_corners)
         columns, inside_columns = _reachable(column, width, padding_mode, align_corners)
         inside = inside_rows & inside_columns
         for image in range(len(data)):
             seen = source[image][:, rows[image], columns[image]]
             seen = np.where(inside[image], seen, np.zeros((), seen.dtype))
+            if first is not None:
+                if number == 0:
+                    first[image] = seen
+                seen = seen - first[image]
             result[image] += seen if weight is None else seen * weight[image].astype(values.dtype)
     return (
-        result if mode == "nearest" else converted(np.trunc(result) if data.dtype.kind in "iu" else result, data.dtype)
+        result
+        if mode == "nearest"
+        else converted(np.trunc(result + first) if first is not None else result, data.dtype)
     )
 
 

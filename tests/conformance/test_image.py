@@ -130,6 +130,36 @@ CASES += [
 ]
 
 
+PADDED = np.arange(12, dtype=np.float32).reshape(1, 2, 3, 2)
+CASES += [
+    interpolate(
+        *("Interpolate-11", "pads, axes 1 and 2", PADDED, [2, 3], "nearest"),
+        axes=Const(np.array([1, 2])),
+        pads_begin=[0, 0, 1, 0],
+        pads_end=[0, 0, 0, 1],
+        nearest_mode="floor",
+        coordinate_transformation_mode="asymmetric",
+        deviates=Departure(
+            "pads other axes than those that the pads are of, where it resizes axes 1 and 2; "
+            "the page has a pad for each axis of the data",
+            "rank of image = 4; axes = 1; pads_begin != 0 | pads_end != 0",
+        ),
+        expected=[np.pad(PADDED, [(0, 0), (0, 0), (1, 0), (0, 1)])[:, :, [0, 1, 2]]],
+    ),
+    Case(
+        *("Interpolate-11", "cubic, channels"),
+        partial(opset11.interpolate, mode="cubic", shape_calculation_mode="sizes", axes=np.array([1, 2, 3])),
+        [np.ones((1, 1, 1, 2), np.float32), Const(np.array([2, 2, 2]))],
+        deviates=Departure(
+            "leaves a part of the result as it is in memory where it resizes channels; the page has any axes",
+            "mode = cubic; rank of image = 4; axis 1 of image != axis 1 of result",
+        ),
+        expected=[np.ones((1, 2, 2, 2), np.float32)],
+        crashes=True,
+    ),
+]
+
+
 def interpolate_1(title, data, sizes, axes=(2, 3), dynamic=False, **attrs):
     attrs = {"axes": list(axes), "pads_begin": [0] * data.ndim, "pads_end": [0] * data.ndim} | attrs
 
@@ -154,9 +184,9 @@ CASES += [
 ]
 
 
-def grid_sample(title, data, grid, dynamic=False, **attrs):
+def grid_sample(title, data, grid, dynamic=False, deviates=None, expected=None, **attrs):
     build = partial(opset9.grid_sample, attributes=attrs)
-    return Case("GridSample-9", title, build, [data, grid], dynamic, rtol=1e-4, atol=1e-4)
+    return Case("GridSample-9", title, build, [data, grid], dynamic, deviates, expected, rtol=1e-4, atol=1e-4)
 
 
 GRID = random.uniform(-1.9, 1.9, (1, 4, 5, 2)).astype(np.float32)
@@ -169,6 +199,19 @@ CASES += [
 CASES += [
     grid_sample("two images, dynamic", np.repeat(IMAGE, 2, 0), np.concatenate([GRID, -GRID]), dynamic=True),
     grid_sample("defaults", IMAGE, GRID / 2),
+    grid_sample("i32 of one colour", np.full((1, 2, 6, 7), 36, np.int32), GRID / 4),
+]
+STEPS = np.array([-0.8, -0.55, -0.25, 0.1, 0.35], np.float32)  # between the pixels of a row
+CASES += [
+    grid_sample(
+        *(f"{type} between pixels", np.array([[[[0, 7, 14]]]], dtype), np.stack([STEPS, 0 * STEPS], -1)[None, None]),
+        padding_mode="border",
+        deviates=Departure(
+            "rounds to the nearest; the reference truncates", "data is i8, u8; mode = bilinear, bicubic"
+        ),
+        expected=[np.trunc(np.interp(STEPS * 1.5 + 1, [0, 1, 2], [0, 7, 14])).astype(dtype)[None, None, None]],
+    )
+    for type, dtype in (("i8", np.int8), ("u8", np.uint8))
 ]
 
 

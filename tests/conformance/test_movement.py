@@ -602,6 +602,22 @@ OTHERS = [
     ),
     Case(
         "Unique-10",
+        "slices without elements in a later run",
+        lambda data: opset10.unique(data, opset1.constant(np.array(0))),
+        [np.float32([[[2], [1]], [[2], [1]]])],
+        dynamic=True,
+        later=[[np.zeros((2, 0, 1), np.float32)]],
+        deviates=Departure(
+            "keeps what it had where there are no data; the page finds the slices that differ",
+            "data is empty; axis is connected; (an earlier run had data)",
+        ),
+        expected=[
+            *(np.float32([[[2], [1]]]), np.array([0]), np.array([0, 0]), np.array([2])),
+            *(np.zeros((1, 0, 1), np.float32), np.array([0]), np.array([0, 0]), np.array([2])),
+        ],
+    ),
+    Case(
+        "Unique-10",
         "nothing",
         opset10.unique,
         [np.zeros((0, 3), np.float32)],
@@ -1157,5 +1173,19 @@ CASES.append(
         expected=[CUBE[[1, 0]], CUBE[:, [1, 0]]],
     )
 )
+KNOWN_BUT_AXIS = "data is not dynamic; indices is not dynamic; axis is not constant"
+CASES += [
+    Case(
+        *(op, "axis as an input, known shapes", gather, [CUBE, i64(1, 0), np.int64(1)]),
+        deviates=Departure(f"{does} where only the axis is an input; the page has an input", KNOWN_BUT_AXIS),
+        expected=[CUBE[:, [1, 0]]],
+        crashes=does == "crashes",
+    )
+    for op, gather, does in (
+        ("Gather-1", opset1.gather, "crashes"),
+        ("Gather-7", opset7.gather, "refuses known shapes"),
+        ("Gather-8", opset8.gather, "refuses known shapes"),
+    )
+]
 
 test_agrees_with_openvino = conformance(CASES)

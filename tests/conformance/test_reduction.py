@@ -5,7 +5,7 @@ from functools import partial
 import numpy as np
 from openvino import opset1, opset4
 
-from conformance.harness import Case, Const, Departure, conformance
+from conformance.harness import ANY_INTEGER, Case, Const, Departure, conformance
 
 random = np.random.default_rng(13)
 CUBE = random.standard_normal((2, 3, 4, 5)).astype(np.float32)
@@ -132,6 +132,34 @@ CASES += [
         )
         for op, want in (("ReduceMax-1", 2**24 + 3), ("ReduceMin-1", 2**24 + 1))
     ),
+]
+
+SIX = np.float64(np.random.default_rng(29).integers(-9, 9, (2, 3, 2, 2, 1, 3)))
+CASES += [
+    reduce(
+        *(op, f"{type}, axes apart in 6 dimensions", SIX.astype(dtype), [0, 2]),
+        deviates=Departure(
+            "rounds to the nearest where axes apart are reduced in more than 5 dimensions; the reference truncates",
+            f"data is {ANY_INTEGER}; rank of data > 5; size of axes > 1; (the axes are not adjacent)",
+        ),
+        expected=[np.trunc(want(SIX)).astype(dtype)],
+    )
+    for op, want in (
+        ("ReduceMean-1", lambda data: data.mean((0, 2))),
+        ("ReduceL2-4", lambda data: np.sqrt((data**2).sum((0, 2)))),
+    )
+    for type, dtype in (("i32", np.int32), ("i64", np.int64))
+]
+CASES += [
+    reduce(
+        *("ReduceL2-4", f"{type} whose squares add up beyond the type", np.full(9, 10, dtype), [0]),
+        deviates=Departure(
+            "adds up squares in 8 bits and saturates; the root of the sum is a number of the type",
+            "data is i8, u8; (squares add up beyond the type)",
+        ),
+        expected=[np.array(30, dtype)],
+    )
+    for type, dtype in (("i8", np.int8), ("u8", np.uint8))
 ]
 
 

@@ -270,6 +270,17 @@ CASES = [
     Case("OneHot-1", "last axis", one_hot_1(-1), [INDICES, DEPTH, ON, OFF]),
     Case("OneHot-1", "first axis", one_hot_1(0), [INDICES, DEPTH, ON, OFF], dynamic=True),
     Case("OneHot-1", "scalar index", one_hot_1(0), [np.int64(1), DEPTH, ON, OFF]),
+    *(
+        Case(
+            *(op, "scalar index, depth as an input", build, [np.int64(1), np.int64(3), ON, OFF]),
+            deviates=Departure(
+                "refuses a depth that is an input for a scalar; the page has an input",
+                "indices is a scalar; depth is not constant",
+            ),
+            expected=[np.where(np.arange(3) == 1, ON.array, OFF.array)],
+        )
+        for op, build in (("OneHot-1", one_hot_1(0)), ("OneHot-16", one_hot(0, "normalize")))
+    ),
     Case(
         "OneHot-1",
         "i32 and boolean",

@@ -52,6 +52,15 @@ CASES = [
     fill_case("i64 values", F32.astype(np.int64), np.array([5, 6]), PLACES, np.array(7)),
     fill_case("f16 values", F32.astype(np.float16), np.array([5, 6]), PLACES, np.float16(7)),
     fill_case("no values", F32[:0], Const(np.array([3, 2])), PLACES[:0], NINE),
+    fill_case(
+        *("no values, dynamic", F32[:0], np.array([3, 2]), PLACES[:0], NINE),
+        dynamic=True,
+        deviates=Departure(
+            "refuses, or gives nothing, where there are no values and sizes are unknown; the page fills each row",
+            "values is empty; values is dynamic",
+        ),
+        expected=[np.array([[0, 0], [1, 0], [2, 0]]), np.full(3, 9, np.float32), np.full(3, True)],
+    ),
     fill_case("no rows", F32[:0], Const(np.array([0, 2])), PLACES[:0], NINE),
     fill_case("no empty rows", F32[:2], Const(np.array([2, 2])), np.array([[1, 1], [0, 0]]), NINE),
     segments_case("sum", TABLE, Const(INDICES), Const(IDS), Const(np.array(4))),
@@ -131,6 +140,19 @@ CASES += [
         ("empty last bag", [], 0 * TABLE[0]),
         ("empty last bag, default", [Const(np.array(2))], TABLE[2]),
     )
+]
+
+CASES += [
+    bags(
+        name,
+        build,
+        "weights, dynamic",
+        *(TABLE, PAIRS, WEIGHTS.reshape(2, 3)),
+        dynamic=True,
+        deviates=NO_DYNAMIC_WEIGHTS,
+        expected=[np.einsum("bi,bic->bc", WEIGHTS.reshape(2, 3), TABLE[PAIRS])],
+    )
+    for name, build in (("EmbeddingBagPackedSum-3", packed_sum), ("EmbeddingBagPacked-15", packed))
 ]
 
 test_agrees_with_openvino = conformance(CASES)

@@ -458,6 +458,14 @@ def test_grid_sample_keeps_the_type(dtype, mode):
     np.testing.assert_array_equal(found, 5)
 
 
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+@pytest.mark.parametrize("dtype", [np.int8, np.int32])
+def test_grid_sample_of_equal_integers_is_them_whatever_the_weights(dtype, mode):
+    places = np.random.default_rng(7).uniform(-0.6, 0.6, (1, 20, 20, 2)).astype(np.float32)
+    found = ops["GridSample-9"](np.full((1, 2, 6, 7), 36, dtype), places, mode=mode, padding_mode="border")
+    np.testing.assert_array_equal(found, 36)  # not 35, which a sum of 35.999996 would be cut to
+
+
 def test_grid_sample_shapes():
     op, batch, height = ops["GridSample-9"], fresh(), fresh()
     data, grid = Tensor("f32", (batch, 3, fresh(), 8)), Tensor("f32", (batch, height, 7, 2))
