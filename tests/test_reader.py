@@ -751,6 +751,18 @@ def test_each_wrong_port_of_a_layer_is_told_unless_no_edge_arrives(tmp_path):
     ]  # fmt: skip
 
 
+def test_an_edge_that_is_the_wrong_way_round_is_told_once():
+    right = '<edge from-layer="4" from-port="1" to-layer="5" to-port="0"/>'
+    wrong = '<edge from-layer="5" from-port="0" to-layer="4" to-port="1"/>'
+    text = changed(row(10), (right, wrong))
+    (found,) = irrun.validate(text.encode(), b"").errors
+    assert (found.code, text.split("\n")[found.line - 1]) == ("E206", wrong)
+    assert found.help == 'turn it round: from-layer="4" from-port="1" to-layer="5" to-port="0"'
+    text = changed(row(10), (right, wrong + right))
+    (found,) = irrun.validate(text.encode(), b"").errors
+    assert (found.code, found.help) == ("E206", "delete it: another edge leads to this input")
+
+
 def test_two_results_of_one_name_may_read_one_tensor_where_an_edge_is_wrong(tmp_path):
     net = Model()
     x = net.parameter("x", "f32", (2,))
@@ -773,6 +785,13 @@ def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path)
         assert found.code == "E213"
         assert_points_at(text, found, "<else_port_map" if kind == "body" else "<then_port_map")
         assert mended(path, text.encode(), unsafe=True).content == text.encode()
+
+
+def test_an_entry_that_names_no_output_is_told_where_an_output_has_none():
+    text = changed(branch().text, ('<output external_port_id="2"', '<output external_port_id="-1"'))
+    (found,) = irrun.validate(text.encode(), branch().weights).errors
+    assert (found.code, found.help) == ("E213", 'write external_port_id="2"')
+    assert_points_at(text, found, 'external_port_id="-1"')
 
 
 def test_a_result_of_a_branch_is_one_output():
