@@ -249,7 +249,7 @@ def _connect_edge(
 
 
 def _turn_back(index: _Index, findings: Findings) -> None:
-    """Report edges that lead from inputs to outputs, and connect them the other way round, once all others are there."""
+    """Report edges that lead from inputs to outputs; once all others are there they are connected as they are meant."""
     for backward in index.backward:
         edge, value, reader, number = backward.edge, backward.value, backward.reader, backward.number
         port, other = reader.input_ports[number].id, reader.input_edges[number]
