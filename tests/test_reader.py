@@ -234,6 +234,7 @@ FAULTS = [
     ("E109", [(' version="11"', "")], "<net"),
     ("E109", [('version="11"', 'version="9"')], 'version="9"'),
     ("E109", [('version="11"', 'version="11 "')], 'version="11 "'),
+    ("E109", [('version="11"', 'version="11.0"')], 'version="11.0"'),
     ("E111", [("<layers>", "<meta_data>"), ("</layers>", "</meta_data>"), (EDGES, "")], "<net"),
     ("E220", [("<edges>", "<edgs>"), ("</edges>", "</edgs>")], "<edgs"),
     ("E201", [('type="Subtract" ', "")], "<layer"),
@@ -258,6 +259,7 @@ FAULTS = [
     ("E217", [('type="Subtract"', 'type="Constant"')], 'type="Constant"'),
     ("E217", [('type="Subtract"', 'type="const"')], 'type="const"'),
     ("E220", [("<input>", "<inputs>"), ("</input>", "</inputs>")], "<inputs"),
+    ("E220", [("<input>", "<output>"), ("</input>", "</output>")], "<output"),
     ("W903", [('name="sub"', 'name="x"')], 'name="x"'),
     ("W906", [('<port id="2" precision="FP32"', '<port id="2" precision="FP32" names="x"')], 'names="x"'),
     ("W907", [("<input>", "<outputs/><input>")], "<outputs"),
@@ -279,6 +281,26 @@ def test_one_fault_is_one_diagnostic_at_its_place(tmp_path, code, changes, part)
     assert found.code == code
     assert found.file == str(tmp_path / "model.xml")
     assert_points_at(text, found, part)
+
+
+@pytest.mark.parametrize("version", ["9", "12", "x", ""])
+def test_a_version_that_layers_contradict_hides_nothing(version):
+    """Layers of operation sets are read by these, whatever the file calls its format."""
+    text = changed(SOUND, ('version="11"', f'version="{version}"'), ('to-port="1"', 'to-port="2"'))
+    found = irrun.validate(text.encode(), b"").diagnostics
+    assert [each.code for each in found] == ["E109", "E206"]
+    assert "operation sets" in found[0].help
+    old = text.replace(' version="opset1"', "")
+    (found,) = irrun.validate(old.encode(), b"").diagnostics
+    assert "convert the original model again" in found.help
+
+
+def test_a_result_from_which_edges_lead_is_one_error():
+    text = changed(named("x", "a", "b", "y"), ('name="relu1" type="ReLU"', 'name="relu1" type="Result"'))
+    text = changed(text, ("</edges>", '<edge from-layer="1" from-port="1" to-layer="3" to-port="0"/></edges>'))
+    text = changed(text, ('<edge from-layer="2" from-port="1" to-layer="3" to-port="0"/>', ""))
+    found = [each for each in irrun.validate(text.encode(), b"").errors if each.code == "E206"]
+    assert [len(each.notes) for each in found] == [1]
 
 
 def named(*names):
