@@ -863,7 +863,8 @@ CODES: dict[str, Code] = {
     "W955": Code(
         "missing attribute that OpenVINO insists on",
         "The specification has a default for the attribute, by which irrun goes, but OpenVINO refuses a file "
-        "without it, or crashes. Write it down: the file means the same then, and every reader takes it.",
+        "without it, crashes, or takes another value. Write it down: the file means the same then, and every reader "
+        "takes it.",
         ("<data/> of a ShapeOf of opset3", '<data output_type="i64"/>'),
     ),
     "E701": Code(
