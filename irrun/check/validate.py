@@ -18,7 +18,7 @@ from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
 from irrun.check.origins import told_at_causes
-from irrun.check.rewiring import told_at_readers, told_of_exchanged
+from irrun.check.rewiring import told_at_readers, told_of_edges
 from irrun.check.unread_weights import check_whole, of_another_model
 from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, Span, clipped, limited
@@ -175,7 +175,7 @@ def _with_inferred(
     inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
     cycles = [each for each in problems if each.code == "E209"]
     problems = [each for each in problems if each.code != "E209"]
-    inferred = told_of_exchanged([*cycles, *inferred], model.graph)
+    inferred = told_of_edges([*cycles, *inferred], model.graph)
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
     # what is no known op is no end, for that reason
     strange = {each.layer for each in inference.diagnostics if each.code.startswith(("E3", "E505"))}
