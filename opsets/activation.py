@@ -466,7 +466,7 @@ sigmoid = unary(
     types={"T": FLOAT},
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
-    attrs=[Attr("axis", INT, 1, least=0)],
+    attrs=[Attr("axis", INT, 1, least=0, assumed=0, demanded=True)],
 )
 @real
 def softmax_1(data: Array, *, axis: int) -> Any:

@@ -590,7 +590,7 @@ def _(node: Node) -> Shapes:
         Attr("classes", INT, least=0),
         Attr("end_axis", INT),
         Attr("num", INT, least=0),
-        Attr("do_softmax", BOOL, True),
+        Attr("do_softmax", BOOL, True, assumed=False, demanded=True),
         Attr("mask", INTS, ()),
     ],
 )
@@ -904,7 +904,7 @@ prior_box_clustered.folds(inputs=FOLDED_PRIOR_BOX_INPUTS)
     ],
     outputs=[Output("priors_grid", "T", "[*grid, 4]")],
     attrs=[
-        Attr("flatten", BOOL, True),
+        Attr("flatten", BOOL, True, assumed=False, demanded=True),
         Attr("h", INT, 0, least=0),
         Attr("w", INT, 0, least=0),
         Attr("stride_x", FLOAT_NUMBER, 0.0, least=0, lenient=True),

@@ -999,7 +999,7 @@ def _(node: Node) -> Shapes:
         Input("axes_mapping", "T_AXES", "...", optional=True),  # OpenVINO writes a scalar where the mode ignores it
     ],
     outputs=[Output("output", "T", "[*output]")],
-    attrs=[Attr("mode", choice("numpy", "explicit", "none"), "numpy")],
+    attrs=[Attr("mode", choice("numpy", "explicit", "none"), "numpy", demanded=True)],
     symbolic=True,
     view_of="data",
     traits=[Repeating()],

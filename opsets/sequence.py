@@ -217,7 +217,7 @@ def spelt(chances: Array, stays: Array, skips: Array, lengths: Array) -> Array:
     outputs=[Output("loss", "T_F", "[N]")],
     attrs=[
         Attr("preprocess_collapse_repeated", BOOL, False),
-        Attr("ctc_merge_repeated", BOOL, True),
+        Attr("ctc_merge_repeated", BOOL, True, assumed=False, demanded=True),
         Attr("unique", BOOL, False),
     ],
 )

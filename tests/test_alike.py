@@ -96,6 +96,25 @@ def test_warnings_of_a_constraint_are_one_and_errors_are_not():
     assert len(grouped([diagnostic("E401", "Add-1 C2: `axis` is 9", n, label="C2") for n in (3, 5)])) == 1
 
 
+@pytest.mark.parametrize("number", [10, 11])
+def test_what_is_wrong_everywhere_is_one_cause_whatever_layers_it_is_said_of(number):
+    types = ("Add", "MatMul")
+    said = [
+        diagnostic("E206", f"layer {n} `l{n}` ({types[n % 2]}) has no output port 0", n, types[n % 2])
+        for n in range(number)
+    ]
+    other = diagnostic("E206", "layer 99 `x` (Add) has no input port 7", 99)
+    found = grouped([*said, other])
+    assert len(found) == (11 if number == 10 else 2)
+    assert found[-1].first is other
+    assert sum(1 + len(alike.others) for alike in found) == number + 1
+
+
+def test_words_of_files_are_one_cause_in_layers_of_all_types():
+    for code, message in (("E301", "`OPSET1` is not an operation set that the reader knows"), ("E210", "`x` is none")):
+        assert len(grouped([diagnostic(code, message, n, type) for n, type in enumerate(("Add", "Abs"))])) == 1
+
+
 def test_others_on_the_same_line_or_without_one():
     (alike,) = grouped([diagnostic("W904", "unreachable", 1)] * 4)
     assert alike.more == "and 3 more on this line"

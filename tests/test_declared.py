@@ -246,6 +246,39 @@ def test_edges_of_a_tensor_and_one_of_few_elements_that_are_exchanged_are_one_wa
     assert mended(path, content, unsafe=True).content == sound
 
 
+def reshaped(folder, *sources):
+    """What is wrong with a Reshape of layer 0 by the shape in layer 2, whose inputs begin at others. Layers 1 and 3 are
+    read by others."""
+    m = Model()
+    x, other = m.parameter("x", "f32", (2, 6)), m.parameter("y", "f32", (5, 7))
+    shape, numbers = m.constant(np.array([3, 4])), m.constant(np.ones(9, np.float32))
+    m.result(m.layer("Reshape", [x, shape], [("f32", (3, 4))], special_zero="false")[0])
+    for tensor in (other, numbers):
+        m.result(m.layer("Abs", [tensor], [("f32", tensor[3])])[0])
+    path = m.save(folder)
+    edges = 'from-layer="{}" from-port="0" to-layer="4" to-port="0"/>\n<edge from-layer="{}" from-port="0" to-layer="4"'
+    text = path.read_text()
+    assert text.count(edges.format(0, 2)) == 1
+    path.write_text(text.replace(edges.format(0, 2), edges.format(*sources)))
+    (found,) = irrun.validate(path).errors
+    return found
+
+
+def test_what_cannot_be_computed_for_edges_that_begin_elsewhere_says_so(tmp_path):
+    found = reshaped(tmp_path, 2, 0)
+    assert found.message.startswith("`shape` is f32")
+    assert found.help.startswith("the edges to both seem to be exchanged, as to where they begin; see ")
+    assert found.notes[0].message == "input 1 declares what input 0 reads, and reads what that one declares"
+    found = reshaped(tmp_path, 0, 3)
+    assert found.message.startswith("`shape` is f32")
+    note = "input 1 is not declared as what it reads, layer 3 `Const_3` (Const), "
+    note += "but as output port 0 of layer 2 `Const_2` (Const): is the edge to begin there?"
+    assert note in [note.message for note in found.notes]
+    found = reshaped(tmp_path, 1, 2)
+    assert found.message.endswith("`data` is [5, 7], 35 elements, expected 12 for `shape` [3, 4]")
+    assert found.notes[-1].message.endswith(": is the edge to begin there?")
+
+
 EXCHANGED = [  # of the body of a loop, where two edges lead; the one that is left and what it is about
     ((8, 0), (4, 1), "E303", "`B` is boolean, but `A` is f32", 124, "input 0 of layer 8 `Result_13270`"),
     (

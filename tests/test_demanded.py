@@ -1,6 +1,7 @@
 """Attributes that have a default, but without which OpenVINO takes no model: the warning, and what mends it."""
 
 import numpy as np
+import openvino as ov
 import pytest
 from ir_builder import Model
 
@@ -128,3 +129,17 @@ def test_a_layer_without_data_is_one_warning(tmp_path):
     assert found.notes[-1].message.startswith(
         "OpenVINO does not take DeformableConvolution-8 without `group` and `deformable_group`"
     )
+
+
+def test_one_for_which_openvino_takes_something_else_is_told_with_that(tmp_path):
+    model = Model()
+    model.result(model.layer("SoftMax", [model.parameter("x", "f32", (2, 3))], [("f32", (2, 3))])[0])
+    path = model.save(tmp_path)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message) == ("W955", "without `axis` OpenVINO takes `0` for SoftMax-1")
+    assert found.help.startswith('write axis="1", as the specification has it and irrun computes;')
+    x = np.float32([[1, 2, 3], [5, 5, 5]])
+    core, text = ov.Core(), path.read_text()
+    columns = core.compile_model(core.read_model(text.encode(), b""), "CPU")([x])[0]
+    assert np.allclose(columns.sum(0), 1)
+    assert np.allclose(irrun.GraphExecutor(path).run(x)[0].sum(1), 1)

@@ -585,6 +585,16 @@ def test_ports_stay_as_declared_behind_a_connection_that_was_mended(tmp_path):
     assert [found.code for found in result.report.warnings] == ["W931"]
 
 
+@pytest.mark.parametrize("there", [False, True])
+def test_an_edge_that_is_the_wrong_way_round_is_turned_or_goes_where_the_right_one_is_there(there, tmp_path):
+    path = states().save(tmp_path)
+    sound = path.read_bytes()
+    right = b'<edge from-layer="3" from-port="1" to-layer="4" to-port="0"/>'
+    wrong = b'<edge from-layer="4" from-port="0" to-layer="3" to-port="1"/>'
+    assert sound.count(right) == 1
+    assert mended(path, sound.replace(right, wrong + right * there)).content == sound
+
+
 def test_an_output_keeps_its_name_before_an_inner_tensor(tmp_path):
     text = SAMPLE.read_bytes()
     inner = b'precision="FP32" names="logits,probabilities">'

@@ -234,6 +234,7 @@ FAULTS = [
     ("E109", [(' version="11"', "")], "<net"),
     ("E109", [('version="11"', 'version="9"')], 'version="9"'),
     ("E109", [('version="11"', 'version="11 "')], 'version="11 "'),
+    ("E109", [('version="11"', 'version="11.0"')], 'version="11.0"'),
     ("E111", [("<layers>", "<meta_data>"), ("</layers>", "</meta_data>"), (EDGES, "")], "<net"),
     ("E220", [("<edges>", "<edgs>"), ("</edges>", "</edgs>")], "<edgs"),
     ("E201", [('type="Subtract" ', "")], "<layer"),
@@ -258,6 +259,7 @@ FAULTS = [
     ("E217", [('type="Subtract"', 'type="Constant"')], 'type="Constant"'),
     ("E217", [('type="Subtract"', 'type="const"')], 'type="const"'),
     ("E220", [("<input>", "<inputs>"), ("</input>", "</inputs>")], "<inputs"),
+    ("E220", [("<input>", "<output>"), ("</input>", "</output>")], "<output"),
     ("W903", [('name="sub"', 'name="x"')], 'name="x"'),
     ("W906", [('<port id="2" precision="FP32"', '<port id="2" precision="FP32" names="x"')], 'names="x"'),
     ("W907", [("<input>", "<outputs/><input>")], "<outputs"),
@@ -279,6 +281,26 @@ def test_one_fault_is_one_diagnostic_at_its_place(tmp_path, code, changes, part)
     assert found.code == code
     assert found.file == str(tmp_path / "model.xml")
     assert_points_at(text, found, part)
+
+
+@pytest.mark.parametrize("version", ["9", "12", "x", ""])
+def test_a_version_that_layers_contradict_hides_nothing(version):
+    """Layers of operation sets are read by these, whatever the file calls its format."""
+    text = changed(SOUND, ('version="11"', f'version="{version}"'), ('to-port="1"', 'to-port="2"'))
+    found = irrun.validate(text.encode(), b"").diagnostics
+    assert [each.code for each in found] == ["E109", "E206"]
+    assert "operation sets" in found[0].help
+    old = text.replace(' version="opset1"', "")
+    (found,) = irrun.validate(old.encode(), b"").diagnostics
+    assert "convert the original model again" in found.help
+
+
+def test_a_result_from_which_edges_lead_is_one_error():
+    text = changed(named("x", "a", "b", "y"), ('name="relu1" type="ReLU"', 'name="relu1" type="Result"'))
+    text = changed(text, ("</edges>", '<edge from-layer="1" from-port="1" to-layer="3" to-port="0"/></edges>'))
+    text = changed(text, ('<edge from-layer="2" from-port="1" to-layer="3" to-port="0"/>', ""))
+    found = [each for each in irrun.validate(text.encode(), b"").errors if each.code == "E206"]
+    assert [len(each.notes) for each in found] == [1]
 
 
 def named(*names):
@@ -751,6 +773,18 @@ def test_each_wrong_port_of_a_layer_is_told_unless_no_edge_arrives(tmp_path):
     ]  # fmt: skip
 
 
+def test_an_edge_that_is_the_wrong_way_round_is_told_once():
+    right = '<edge from-layer="4" from-port="1" to-layer="5" to-port="0"/>'
+    wrong = '<edge from-layer="5" from-port="0" to-layer="4" to-port="1"/>'
+    text = changed(row(10), (right, wrong))
+    (found,) = irrun.validate(text.encode(), b"").errors
+    assert (found.code, text.split("\n")[found.line - 1]) == ("E206", wrong)
+    assert found.help == 'turn it round: from-layer="4" from-port="1" to-layer="5" to-port="0"'
+    text = changed(row(10), (right, wrong + right))
+    (found,) = irrun.validate(text.encode(), b"").errors
+    assert (found.code, found.help) == ("E206", "delete it: another edge leads to this input")
+
+
 def test_two_results_of_one_name_may_read_one_tensor_where_an_edge_is_wrong(tmp_path):
     net = Model()
     x = net.parameter("x", "f32", (2,))
@@ -773,6 +807,13 @@ def test_branches_that_changed_places_are_told_once_and_left_to_people(tmp_path)
         assert found.code == "E213"
         assert_points_at(text, found, "<else_port_map" if kind == "body" else "<then_port_map")
         assert mended(path, text.encode(), unsafe=True).content == text.encode()
+
+
+def test_an_entry_that_names_no_output_is_told_where_an_output_has_none():
+    text = changed(branch().text, ('<output external_port_id="2"', '<output external_port_id="-1"'))
+    (found,) = irrun.validate(text.encode(), branch().weights).errors
+    assert (found.code, found.help) == ("E213", 'write external_port_id="2"')
+    assert_points_at(text, found, 'external_port_id="-1"')
 
 
 def test_a_result_of_a_branch_is_one_output():

@@ -44,6 +44,36 @@ def test_bytes_that_no_const_reads_are_one_warning(place, says, tmp_path):
     assert told(sums(tmp_path, **place)) == [("W915", f"no Const reads {says} of the .bin")]
 
 
+@pytest.mark.parametrize("rows", [1, 200, 100_000])
+def test_a_bin_of_another_model_is_one_error(rows, tmp_path):
+    """Axes that are the bits of floats, NaN among weights and what else comes of its numbers follow from that."""
+    path = sums(tmp_path)
+    path.with_suffix(".bin").write_bytes(np.full((rows, 32), np.nan, np.float32).tobytes())
+    ((code, message),) = told(path)
+    if rows == 1:  # where no axis can be read
+        assert (code, message) == (
+            "E503",
+            f"10 Consts lie beyond the end of `{path.with_suffix('.bin')}`, which lacks 23720 bytes",
+        )
+        return
+    assert code == "E503"
+    assert message.endswith(f"another model: it has {rows * 128} bytes, but the Consts end at byte 23848")
+    path.write_text(path.read_text().replace('keep_dims="true"', 'keep_dims="maybe"', 1))
+    assert sorted(code for code, _ in told(path)) == ["E307", "E503"]
+
+
+def test_a_wrong_axis_in_a_bin_that_was_cut_off_is_told_beside_that(tmp_path):
+    path = sums(tmp_path)
+    weights = bytearray(path.with_suffix(".bin").read_bytes())
+    axis = int(re.findall(r'offset="(\d+)" size="8"', path.read_text())[0])
+    weights[axis : axis + 8] = np.int64(7).tobytes()
+    path.with_suffix(".bin").write_bytes(weights[:-300])
+    assert [code for code, _ in told(path)] == ["E401", "E503"]
+    weights[axis : axis + 8] = np.int64(2**40).tobytes()
+    path.with_suffix(".bin").write_bytes(weights)
+    assert [code for code, _ in told(path)] == ["E401"]
+
+
 def test_a_const_with_the_offset_of_another_one_is_told_where_its_bytes_are(tmp_path):
     path = sums(tmp_path, (16, 16, 8))
     offset = re.findall(r'offset="(\d+)" size="2048"', path.read_text())[1]

@@ -143,8 +143,7 @@ def _misspelt(
             lost.append(_problem("E306", message, layer, typo, advice(typo, close)))
         elif close in demanded:
             del unknown[typo]
-            del demanded[close]
-            message = f"{op.name} has no attribute `{typo}`, and OpenVINO does not take it without `{close}`"
+            message = f"{op.name} has no attribute `{typo}`, and {_without(op, [demanded.pop(close)], 'it')}"
             insisted.append(_problem("W955", message, layer, typo, advice(typo, close)))
             meant_for.append(close)
     return lost, insisted, meant_for
@@ -195,7 +194,7 @@ def _parsed(op: Op, layer: Layer) -> tuple[dict[str, Any], list[str], list[Diagn
 
 
 def _demanded(op: Op, layer: Layer, values: Mapping[str, Any], misplaced: Collection[str]) -> dict[str, Attr]:
-    """What the file lacks, and may by the specification, but OpenVINO insists on: where something reads it."""
+    """What the file lacks, and may by the specification, but not by OpenVINO: where something reads it."""
     return {
         attr.name: attr
         for attr in op.attrs
@@ -353,12 +352,20 @@ def _taken(op: Op, layer: Layer, texts: Mapping[str, str]) -> Diagnostic:
 
 
 def _insisted(op: Op, layer: Layer, attrs: Sequence[Attr]) -> Diagnostic:
-    """The warning of attributes that have a default, but without which OpenVINO takes no model."""
-    message = f"OpenVINO does not take {op.name} without {listed([attr.name for attr in attrs])}"
+    """The warning of attributes that have a default, but without which OpenVINO takes no model, or something else."""
+    message = _without(op, attrs, op.name)
     given = " ".join(f'{attr.name}="{as_written(attr.default)}"' for attr in attrs)
     span = layer.data.span if layer.data else layer.span
     help = f"write {given}, as the specification has it and irrun computes; see {source_page(op)}"
     return Diagnostic("W955", message, span, layer.label, help)
+
+
+def _without(op: Op, attrs: Sequence[Attr], what: str) -> str:
+    """What OpenVINO makes of an op without attributes that are demanded, all for the same reason."""
+    names, assumed = listed([attr.name for attr in attrs]), [attr.assumed for attr in attrs]
+    if None in assumed:
+        return f"OpenVINO does not take {what} without {names}"
+    return f"without {names} OpenVINO takes {listed([as_written(value) for value in assumed])} for {op.name}"
 
 
 def as_written(value: Any) -> str:

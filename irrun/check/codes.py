@@ -110,6 +110,7 @@ CODES: dict[str, Code] = {
         "entry of a port map `external_port_id` and `internal_layer_id`. OpenVINO rejects the file without saying "
         "where.",
         ('<layer id="3" name="relu" type="ReLU">', '<layer id="3" name="relu" type="ReLU" version="opset1">'),
+        anywhere=True,
     ),
     "E202": Code(
         "not an integer",
@@ -173,6 +174,7 @@ CODES: dict[str, Code] = {
         "Every output port states the type of its elements as `precision`; OpenVINO rejects unknown ones such as "
         "MIXED. That of an input port is not read. For a type that is only known at run time write UNSPECIFIED.",
         ('<port id="1" precision="FLOAT">', '<port id="1" precision="FP32">'),
+        anywhere=True,
     ),
     "E211": Code(
         "unreadable dimension",
@@ -180,6 +182,7 @@ CODES: dict[str, Code] = {
         "`?`, but reads `3x` and `1..3` as far as the digits go. Ranges are written in the `shape` of a Parameter "
         "only.",
         ("<dim>?</dim>", "<dim>-1</dim>"),
+        anywhere=True,
     ),
     "E212": Code(
         "no Result",
@@ -310,6 +313,7 @@ CODES: dict[str, Code] = {
         "layer if a Result needs it, and never looks at it otherwise. Ops of your own come from a module given "
         "with --ops. `extension` is the version of ops that a package brings along, as openvino-tokenizers does.",
         ('type="Relux" version="opset1"', 'type="ReLU" version="opset1"'),
+        anywhere=True,
     ),
     "E302": Code(
         "wrong number of inputs or outputs",
@@ -863,7 +867,8 @@ CODES: dict[str, Code] = {
     "W955": Code(
         "missing attribute that OpenVINO insists on",
         "The specification has a default for the attribute, by which irrun goes, but OpenVINO refuses a file "
-        "without it, or crashes. Write it down: the file means the same then, and every reader takes it.",
+        "without it, crashes, or takes another value. Write it down: the file means the same then, and every reader "
+        "takes it.",
         ("<data/> of a ShapeOf of opset3", '<data output_type="i64"/>'),
     ),
     "E701": Code(

@@ -33,6 +33,7 @@ from irrun.ir.structure import topological_order
 from irrun.ir.weights import Weights, WeightsError
 from irrun.ir.xml import Element, attribute_span
 from irrun.records import dataclass
+from irrun.spec.attributes import REQUIRED
 from irrun.spec.body import Body, BodyInput, BodyOutput
 from irrun.spec.dims import Dim, Shape, incompatible
 from irrun.spec.op import Concern, Doubt, Inferred, Op, Tensor, Tolerated, Violation
@@ -571,7 +572,8 @@ def _of_missing(violation: Violation, op: Op, layer: Layer) -> bool:
 
 def _assumed(op: Op, layer: Layer) -> set[str]:
     """The keywords of attributes that the file lacks, and that OpenVINO takes values of its own for."""
-    return {attr.keyword for attr in op.attrs if attr.assumed is not None and attr.name not in layer.attributes}
+    lacked = [attr for attr in op.attrs if attr.default is REQUIRED and attr.name not in layer.attributes]
+    return {attr.keyword for attr in lacked if attr.assumed is not None}
 
 
 def _tolerated(found: Tolerated, op: Op, layer: Layer, inputs: Sequence[Tensor | None]) -> Diagnostic:

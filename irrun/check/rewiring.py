@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
+from itertools import chain, combinations
 
 from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, LayerName, Note
@@ -20,8 +20,9 @@ _FEW = 64
 _COMPARED = 8
 """Other inputs, of the same shapes, that one is compared with."""
 
-_OF_READERS = ("W931", "W932", "E303", "E304", "E305", "E401", "E310")
-"""What is said of a layer where an edge to it begins at another one than it should."""
+_OF_RULES = ("E303", "E304", "E305", "E401")
+_OF_READERS = ("W931", "W932", *_OF_RULES, "E310")
+"""What is said of a layer where an edge to it begins at another one than it should; of one that cannot be computed."""
 
 _CYCLE = "E209"
 
@@ -68,17 +69,30 @@ def told_at_readers(
             continue
         told.add(layer.label)
         message = f"nothing reads layer {layer}, whose output is as an input here declares: is the edge to begin there?"
-        if f"layer {layer}" not in (found[at].help or ""):
+        texts = (found[at].help or "", *(note.message for note in found[at].notes))
+        if not any(f"layer {layer}" in text for text in texts):
             found[at] = replace(found[at], notes=(*found[at].notes, Note(message, layer.span)))
     return told, found
 
 
-def told_of_exchanged(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
+def told_of_edges(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnostic]:
     """What is found, with one diagnostic where two edges are exchanged, of which each may keep a layer from being
-    computed, or lead back to where it begins."""
+    computed, or lead back to where it begins; and errors of layers with the edge that may be why."""
     said = [each for each in found if each.code in (*_OF_READERS, _CYCLE)]
-    if not any(each.severity == "error" for each in said) or not 1 < len(said) <= _FEW:
+    if not any(each.severity == "error" for each in said) or len(said) > _FEW:
         return [*found]
+    merged, dropped = _exchanges(said, graph)
+    rules = {each.layer: each for each in said if each.code in _OF_RULES and id(each) not in merged.keys() | dropped}
+    unread: dict[Graph, list[Value]] = {}
+    for layer in graph.walk() if rules else ():
+        if layer.label in rules:
+            each = rules[layer.label]
+            merged[id(each)] = _with_edge(each, layer, unread)
+    return [merged.get(id(each), each) for each in found if id(each) not in dropped]
+
+
+def _exchanges(said: Sequence[Diagnostic], graph: Graph) -> tuple[dict[int, Diagnostic], set[int]]:
+    """What is to be said in place of diagnostics, by their id(), where two edges are exchanged; and what no more is."""
     ends = [end for layer in graph.walk() for end in _off(layer, said)]
     ends.sort(key=lambda end: (end.said[0].severity != "error", end.port.element.offset))  # of which one is left
     merged: dict[int, Diagnostic] = {}
@@ -92,13 +106,36 @@ def told_of_exchanged(found: Sequence[Diagnostic], graph: Graph) -> list[Diagnos
             if rest:
                 merged[id(first[0])] = _of_both(first[0], one, other, rest)
                 dropped |= {id(each) for each in rest}
-    return [merged.get(id(each), each) for each in found if id(each) not in dropped]
+    return merged, dropped
+
+
+def _with_edge(found: Diagnostic, layer: Layer, unread: dict[Graph, list[Value]]) -> Diagnostic:
+    """An error of a layer with what tells that an edge to it begins at another layer than it should, if anything."""
+    ends = [
+        Contradiction(layer, number, source, ())
+        for number, source in enumerate(layer.inputs)
+        if source is not None and not layer.input_ports[number].declares_as(source.port)
+    ]
+    for one, other in combinations(ends[:_COMPARED], 2):
+        if one.mirrors(other):
+            return _of_both(found, one, other, ())
+    if len(ends) != 1:
+        return found
+    (end,) = ends
+    message = f"input {end.number} is not declared as what it reads, layer {end.source.layer}"
+    value = _other_source(end, unread)
+    if value is None:
+        message += ": is the edge to it right?"
+    else:
+        message += f", but as output port {value.port.id} of layer {value.layer}: is the edge to begin there?"
+    return replace(found, notes=(*found.notes, Note(message, end.port.element.span)))
 
 
 def _of_both(found: Diagnostic, one: Contradiction, other: Contradiction, rest: Sequence[Diagnostic]) -> Diagnostic:
     """What is found of one input, as of two whose edges are exchanged."""
-    where = f"input {other.number} of layer {other.layer}"
-    what = f"{where} declares what input {one.number} of layer {one.layer} reads, and reads what that one declares"
+    of_one, of_other = ("", "") if one.layer is other.layer else (f" of layer {one.layer}", f" of layer {other.layer}")
+    what = f"input {other.number}{of_other} declares what input {one.number}{of_one} reads"
+    what += ", and reads what that one declares"
     others = [Note(f"layer {each.layer}: {each.message}", each.span) for each in rest]
     help = f"the edges to both seem to be exchanged, as to where they begin; {found.help or _EDGES}"
     return replace(found, notes=(Note(what, other.port.element.span), *found.notes, *others), help=help)

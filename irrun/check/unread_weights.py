@@ -1,14 +1,17 @@
-"""Bytes of the .bin that no Const reads, and constants that were never written: what only the file as a whole tells."""
+"""Bytes of the .bin that no Const reads, constants that were never written, and a .bin of another model: what only the
+file as a whole tells."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
-from irrun.diagnostics import Diagnostic, counted
+from irrun.check.infer import Inference
+from irrun.diagnostics import Diagnostic, Note, counted
 from irrun.ir.constants import contradicts_port, unread_bytes
 from irrun.ir.graph import Layer, Model
-from irrun.ir.weights import Blob, Weights, WeightsError
+from irrun.ir.weights import Blob, Weights, WeightsError, read_blob
 from irrun.ir.xml import attribute_span
 from irrun.spec.op import FLOAT
 
@@ -17,6 +20,59 @@ _PADDING = 64
 
 _FEW, _LEAST = 3, 4096
 """Constants of zeros at the end of the .bin, and the bytes of these, that are more than biases and initial states."""
+
+_ENDLESS, _SHORT = 2**29, 64
+"""A number that no size, axis or index of a model comes to, as the bits of floats do, and how many elements a constant
+of such numbers has at most."""
+
+
+def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
+    """An error of a .bin that is longer or shorter than the Consts say, and in which a layer is given no numbers that
+    make sense: then it is that of another model, and no number in it is of this one."""
+    weights = model.weights
+    failed = {each.layer: each for each in inference.diagnostics if each.severity == "error" and each.layer is not None}
+    if not failed or not weights.size or weights.doubtful or model.edited:
+        return None
+    layers = [*model.graph.walk()]
+    end = max((_end(layer) for layer in layers if layer.type == "Const"), default=0)
+    if end == weights.size:
+        return None
+    readers = [(layer, value.layer) for layer in layers if layer.label in failed for value in layer.inputs if value]
+    for reader, constant in readers:
+        if any(map(_is_senseless, _numbers(constant, weights))):
+            message = f"`{weights.path or 'the .bin'}` is that of another model: "
+            message += f"it has {weights.size} bytes, but the Consts end at byte {end}"
+            found = failed[reader.label]
+            notes = (Note(f"layer {reader}: {found.message}", found.span),)
+            help = "take the .bin that was written with the .xml; of its numbers nothing else is told"
+            return replace(_at(constant, "E503", message, help), notes=notes)
+    return None
+
+
+def _end(constant: Layer) -> int:
+    try:
+        blob = read_blob(constant.attributes)
+    except WeightsError:  # which is reported
+        return 0
+    return blob.offset + blob.size
+
+
+def _is_senseless(number: int) -> bool:
+    """Whether a number is too large for what rules look at, and none of those that stand for all that there is."""
+    size = abs(number)
+    return size > _ENDLESS and bool(size & (size - 1)) and bool(size & (size + 1))
+
+
+def _numbers(layer: Layer, weights: Weights) -> list[int]:
+    """The elements of a Const of few integers such as shapes and axes are."""
+    blob = weights.checked(layer) if layer.type == "Const" else None
+    if blob is None or blob.element_type not in ("i32", "i64") or blob.elements > _SHORT:
+        return []
+    try:
+        numbers: list[int] = weights.constant(layer).ravel().tolist()
+    except WeightsError:  # the file changes; who reads it next reports it
+        return []
+    return numbers
 
 
 def check_whole(model: Model, most: int | None) -> Iterator[Diagnostic]:

@@ -18,13 +18,14 @@ from irrun.check.infer import Inference, infer
 from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
 from irrun.check.origins import told_at_causes
-from irrun.check.rewiring import told_at_readers, told_of_exchanged
-from irrun.check.unread_weights import check_whole
+from irrun.check.rewiring import told_at_readers, told_of_edges
+from irrun.check.unread_weights import check_whole, of_another_model
 from irrun.check.variables import check_variables
 from irrun.diagnostics import LONGEST_NAME, Diagnostic, Span, clipped, limited
 from irrun.ir.graph import Layer, Model, leading_to
 from irrun.ir.reader import check_form, read
 from irrun.ir.sources import Source, opened
+from irrun.ir.weights import Weights
 from irrun.records import dataclass
 from irrun.spec.attributes import parse_size
 from irrun.spec.dims import Dim, Shape, Size, fresh
@@ -140,7 +141,13 @@ def validate(
         if read_model is None or any(problem.code == "E110" for problem in problems):  # layers of kernels, not of ops
             return Report(path, _sorted(problems, path), read_model, content=content)
         found = read_model
-    inference = infer(found.graph, found.weights, given_tensors(found, shapes or {}), ignore=ignorable(ignore))
+    tensors, ignored = given_tensors(found, shapes or {}), ignorable(ignore)
+    inference = infer(found.graph, found.weights, tensors, ignore=ignored)
+    other = of_another_model(found, inference)
+    if other is not None:
+        problems = [*(each for each in problems if each.code != "E503"), other]
+        found = replace(found, weights=Weights(None))  # so that nothing is said of what it holds
+        inference = infer(found.graph, found.weights, tensors, ignore=ignored)
     problems = _with_inferred(problems, found, inference, searched, sizes=not shapes)
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
@@ -168,7 +175,7 @@ def _with_inferred(
     inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
     cycles = [each for each in problems if each.code == "E209"]
     problems = [each for each in problems if each.code != "E209"]
-    inferred = told_of_exchanged([*cycles, *inferred], model.graph)
+    inferred = told_of_edges([*cycles, *inferred], model.graph)
     dead, inferred = told_at_readers([each for each in problems if each.code == "W904"], inferred, model.graph)
     # what is no known op is no end, for that reason
     strange = {each.layer for each in inference.diagnostics if each.code.startswith(("E3", "E505"))}

@@ -387,10 +387,18 @@ def _number_outputs(
     if len(ids) == len(layer.outputs):
         _report_beyond(layer, entries, rank, missed, findings)
     body.outputs = [entry for entry in body.outputs if entry.external < len(layer.outputs)]
+    portless = [entry for entry in entries if entry.external == UNCONNECTED and not entry.purpose]
     for value in _left(layer, first, entries, unknown):
         if value in told:
             continue
         told.add(value)
+        if portless:
+            message = f"`external_port_id` is {UNCONNECTED}, for no output, but no entry gives one of them its value"
+            help = f'write external_port_id="{value.port.id}"'
+            notes = (Note("the output without a value", value.port.element.span),)
+            entry = portless.pop(0)
+            findings.add("E213", message, entry.element, "external_port_id", layer=layer, help=help, notes=notes)
+            continue
         message = f"no <output> of the port map of the {body.graph.element.tag} gives this output its value"
         help = "add an <output> with the id of the port, and of a Result of the body, or delete the port"
         findings.add("E213", message, value.port.element, layer=layer, help=help)

@@ -54,6 +54,16 @@ class _Lost:
     port: int | None = None
 
 
+@dataclass(eq=False, repr=False, slots=True)
+class _Backward:
+    """An edge from an input of `reader`, the one of this number, to an output: both its ends are there, exchanged."""
+
+    edge: Element
+    value: Value
+    reader: Layer
+    number: int
+
+
 _Gap = list[tuple[Element, str, Layer | None]]
 """The edges that name a layer which is not there, each with the name of this end and the layer at the other one."""
 
@@ -65,7 +75,7 @@ class _Index:
     `written` has layers by the text of their id, if all of their ports have ids of their own; `nameless` are the
     positions of ports that have none, by their layer and whether they are outputs. `lost` are the edges that arrive
     nowhere, each of which leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only
-    edges have, `missing` the output ports.
+    edges have, `missing` the output ports; `backward` are edges that lead from an input to an output.
     """
 
     identities: Identities
@@ -75,6 +85,7 @@ class _Index:
     gaps: dict[int, _Gap] = field(default_factory=dict)
     missing: dict[tuple[Layer, int], list[Element]] = field(default_factory=dict)
     lost: list[_Lost] = field(default_factory=list)
+    backward: list[_Backward] = field(default_factory=list)
 
 
 def connect(graph: Graph, findings: Findings) -> None:
@@ -105,6 +116,7 @@ def connect(graph: Graph, findings: Findings) -> None:
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, known, findings, spare=True)
+    _turn_back(index, findings)
     _report_gaps(graph, index, findings)
     _report_missing_outputs(index, findings)
     _report_unconnected(graph, index, findings)
@@ -207,6 +219,11 @@ def _connect_edge(
     value = producer.outputs[output] if producer is not None and output is not None else None
     number = _port(to_port, reader, False, ports) if reader is not None and reader not in doubtful else None
     other = reader.input_edges[number] if reader is not None and number is not None else None
+    if sure and producer and reader and value is None and number is None and reader not in doubtful:
+        begin, end = _port(to_port, reader, True, ports), _port(from_port, producer, False, ports)
+        if begin is not None and end is not None:
+            index.backward.append(_Backward(edge, reader.outputs[begin], producer, end))
+            return
     if producer is None and from_layer is not None:
         index.gaps.setdefault(from_layer, []).append((edge, "from-layer", reader))
     elif producer is not None and sure and from_port is not None and value is None and other is None:
@@ -229,6 +246,24 @@ def _connect_edge(
     if value is not None:
         reader.inputs[number] = value
         value.consumers.append((reader, number))
+
+
+def _turn_back(index: _Index, findings: Findings) -> None:
+    """Report edges that lead from inputs to outputs; once all others are there they are connected as they are meant."""
+    for backward in index.backward:
+        edge, value, reader, number = backward.edge, backward.value, backward.reader, backward.number
+        port, other = reader.input_ports[number].id, reader.input_edges[number]
+        message = f"the edge leads from an input of layer {reader} to an output of layer {value.layer}"
+        help = f'turn it round: from-layer="{value.layer.id}" from-port="{value.port.id}" '
+        help += f'to-layer="{reader.id}" to-port="{port}"'
+        notes: tuple[Note, ...] = ()
+        if other is not None:
+            help, notes = "delete it: another edge leads to this input", (Note("the other one", other.span),)
+        else:
+            reader.input_edges[number] = edge
+            reader.inputs[number] = value
+            value.consumers.append((reader, number))
+        findings.add("E206", message, edge, layer=reader, help=help, notes=notes)
 
 
 def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:

@@ -175,6 +175,7 @@ def _children(layer: Layer, findings: Findings) -> None:
     if layer.data and layer.data.children:
         for child in layer.data.children:
             report_element(child, "<data>", "an op has attributes only", findings, layer.graph, layer)
+    _tell_apart(layer, findings)
     for child in layer.element.children:
         if (child.tag not in _CHILDREN or child.tag in seen) and _mend(child, layer, findings):
             continue
@@ -192,6 +193,21 @@ def _children(layer: Layer, findings: Findings) -> None:
             help = "a layer has one each of <data>, <input>, <output>, <rt_info> and what its bodies need"
             findings.add("W907", message, child, layer=layer, help=help)
         seen.add(tag)
+
+
+def _tell_apart(layer: Layer, findings: Findings) -> None:
+    """Of two lists of ports with one tag, where there is none with the other, the first one is <input>, the second one
+    <output>: one tag is wrong, which is reported."""
+    for at, (tag, right) in enumerate((("output", "input"), ("input", "output"))):
+        lists = layer.element.findall(tag)
+        if len(lists) != 2 or layer.element.find(right) is not None or right in _WITHOUT.get(layer.type, ()):
+            continue
+        first, second = ({port.attributes.get("id") for port in listed.children} for listed in lists)
+        if first and second and first.isdisjoint(second):
+            message = f"the {('first', 'second')[at]} <{tag}> is not what it says: the layer has two, but no <{right}>"
+            help = f"write <{right}>; edges find no ports otherwise"
+            findings.add("E220", message, lists[at], layer=layer, help=help)
+            lists[at].tag = right
 
 
 def _mend(child: Element, layer: Layer, findings: Findings) -> bool:

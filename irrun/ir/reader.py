@@ -209,7 +209,8 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
 
 
 def _version(root: Element, findings: Findings) -> int | None:
-    """The version of the format; 11 if it is not stated, and None if irrun does not read it. Both are errors."""
+    """The version of the format; 11 if it is not stated, or is wrong by what the layers are, and None if irrun does not
+    read it. All are errors."""
     text = root.attributes.get("version")
     if text is None:
         wrong = next((f"`{name}` is not read; " for name in root.attributes if "version" in name.lower()), "")
@@ -217,12 +218,14 @@ def _version(root: Element, findings: Findings) -> int | None:
         return 11
     if (number := re.fullmatch(r"\s*\+?0{0,9}(10|11)", text, re.ASCII)) is not None:
         return int(number[1])
-    help = (
-        blank_help(text)
-        or "convert the original model again with a current OpenVINO; versions up to 9 stem from before 2020"
-    )
-    findings.add("E109", f"the version is `{text}`, expected 10 or 11", root, "version", help=help)
-    return None
+    first = next((layer for layers in root.findall("layers") for layer in layers.children), None)
+    modern = first is not None and first.attributes.get("version", "").startswith("opset")
+    help = "convert the original model again with a current OpenVINO; versions up to 9 stem from before 2020"
+    if modern:
+        help = "the layers name operation sets, as they do in versions 10 and 11"
+        help += ': write version="11" if no later one is meant'
+    findings.add("E109", f"the version is `{text}`, expected 10 or 11", root, "version", help=blank_help(text) or help)
+    return 11 if modern else None
 
 
 def _legacy(root: Element) -> list[Element]:

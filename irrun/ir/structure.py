@@ -269,11 +269,13 @@ def _report_outputs(layer: Layer, findings: Findings) -> None:
         findings.add("E206", message, layer.element, "type", layer=layer, help=help, notes=notes)
         layer.broken = True
         return
-    for reader, number in read:
+    if read:
+        edges = [(reader, reader.input_edges[number] or layer.element) for reader, number in read]
+        (reader, edge), rest = edges[0], edges[1 : _NAMED + 1]
         message = f"layer {layer} has no outputs: it ends the graph"
-        help = "let the edge begin where that of the Result begins"
-        edge = reader.input_edges[number]
-        findings.add("E206", message, edge or layer.element, "from-layer", layer=reader, help=help)
+        help = "let the edge begin where that of the Result begins, or write the type that is meant"
+        notes = tuple(Note("so does this edge", other.span) for _, other in rest)
+        findings.add("E206", message, edge, "from-layer", layer=reader, help=help, notes=notes)
     if not read and len(layer.outputs) == 1 and findings.version > 10:
         message = "a Result has no output, but this one declares a port"
         help = "delete the <output>; OpenVINO ignores it, other readers may take it for one of the graph's tensors"

@@ -39,11 +39,12 @@ class Attr(NamedTuple):
     """An attribute of an op.
 
     `least` and `most` bound it, or each of its elements; `default` is what a file that omits it means; `keyword` is
-    the kernel's argument. One without a default is required; `assumed` is what OpenVINO takes all the same where a file
-    lacks it. With one that is `lenient` OpenVINO computes beyond the bounds, too. `unread` has another attribute and
-    its values with which nothing reads this one, so that the bounds do not matter. `words` are those that OpenVINO
-    takes besides, in lower case, each with the one of the specification that it means. Of integers that are `unsigned`
-    in OpenVINO it reads no -0. Without one that is `demanded` OpenVINO takes no model, though there is a default.
+    the kernel's argument. One without a default is required; `assumed` is what OpenVINO takes where a file lacks it.
+    With one that is `lenient` OpenVINO computes beyond the bounds, too. `unread` has another attribute and its values
+    with which nothing reads this one, so that the bounds do not matter. `words` are those that OpenVINO takes besides,
+    in lower case, each with the one of the specification that it means. Of integers that are `unsigned` in OpenVINO it
+    reads no -0. Without one that is `demanded` OpenVINO takes no model, or what is `assumed`, though there is another
+    default.
 
     >>> Attr("strides", INTS, least=1).parse("2, 1")
     (2, 1)

@@ -116,11 +116,14 @@ def _is_there_twice(element: Element, ports: Iterable[Port]) -> bool:
 
 
 def edge_end(case: Case) -> Iterator[Fix]:
-    """E201, E202, E205, E206: the end of an edge that alone is left for it.
+    """E201, E202, E205, E206: the end of an edge that alone is left for it, or both where it is the wrong way round.
 
     A layer that is not there is not misspelt where several edges name it, or where ids are skipped: then it was
     deleted, or it has another id.
     """
+    if case.diagnostic.code == "E206" and case.attribute is None:
+        yield from _turned(case)
+        return
     names = [case.attribute] if case.attribute else list(_ENDS)
     lost = [name for name in names if case.attribute or name not in case.element.attributes]
     if len(lost) != 1 or len(case.graph.layers) > MAX_LAYERS:
@@ -138,6 +141,17 @@ def edge_end(case: Case) -> Iterator[Fix]:
         return
     tried = _PORT_AND_LAYER[name] if code == "E206" else (name,)
     yield from _ended(case, tried, certain=code != "E205" or not case.found(_skips))
+
+
+def _turned(case: Case) -> Iterator[Fix]:
+    """The edge from an input to an output is turned round, or goes where that input has another one."""
+    if case.diagnostic.notes:
+        yield case.fix("delete the edge", case.without(case.element))
+        return
+    given = case.element.attributes
+    turned = {name: given[other] for name, other in zip(_ENDS, (*_ENDS[2:], *_ENDS[:2]), strict=True)}
+    edits = [with_attribute(case.element, name, value) for name, value in turned.items() if value != given[name]]
+    yield case.fix("turn the edge round", *edits)
 
 
 def _before_result(case: Case, result: Layer) -> Iterator[Fix]:

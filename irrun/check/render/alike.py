@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+from collections import Counter
 from collections.abc import Hashable, Sequence
 
 from irrun.diagnostics import Diagnostic
@@ -9,6 +11,12 @@ from irrun.records import NamedTuple
 
 MAX_LINES = 10
 """Lines of further places that are listed."""
+
+_MANY = 10
+"""Causes of one code in the same words that are said each: more of them are one that is everywhere in the file."""
+
+_WORDS = re.compile(r"`[^`]*`|\([A-Za-z]\w*\)|[\d., -]+")
+"""What sets messages in the same words apart: names, types of layers, and numbers."""
 
 
 class Alike(NamedTuple):
@@ -33,11 +41,20 @@ class Alike(NamedTuple):
 
 
 def grouped(diagnostics: Sequence[Diagnostic]) -> list[Alike]:
-    """Diagnostics by cause, each at the place of its first one."""
+    """Diagnostics by cause, each at the place of its first one; those of too many causes, by what they say."""
+    causes = [_cause(found) for found in diagnostics]
+    kinds = dict(zip(causes, map(_kind, diagnostics), strict=True))
+    counts = Counter(kinds.values())
     groups: dict[Hashable, list[Diagnostic]] = {}
-    for found in diagnostics:
-        groups.setdefault(_cause(found), []).append(found)
+    for found, cause in zip(diagnostics, causes, strict=True):
+        kind = kinds[cause]
+        groups.setdefault(kind if counts[kind] > _MANY else cause, []).append(found)
     return [Alike(first, others) for first, *others in groups.values()]
+
+
+def _kind(diagnostic: Diagnostic) -> Hashable:
+    """What diagnostics have in common that say the same of other layers, names and numbers."""
+    return diagnostic.code, diagnostic.severity, diagnostic.file, _WORDS.sub(" ", diagnostic.message)
 
 
 def _cause(diagnostic: Diagnostic) -> Hashable:
