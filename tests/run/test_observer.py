@@ -328,3 +328,26 @@ def test_a_body_can_be_calculated_again_and_an_assignment_not(tmp_path):
     executor.run(executor.random_inputs(1), observer=stateful)
     assert refused
     assert all("assigns a variable" in message for message in refused)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_sizes_of_inputs_that_grow_come_of_shapes_that_are_told(engine, tmp_path):
+    """How many rows there are is known in a program for all lengths, but not all of the shape that it is read of."""
+    b = model()
+    x, picked = anything(b, "f4", (-1, -1, 4)), anything(b, "i4", (-1,))
+    shape = named(b, b.one("ShapeOf-3", x, output_type="i64"), "shape")
+    rows = named(b, b.one("Gather-8", shape, i64(b, [0]), i64(b, 0), batch_dims=0), "rows")
+    b.result(b.one("Gather-8", x, picked, i64(b, 0), batch_dims=0))
+    b.result(b.one("Concat-1", rows, i64(b, [1]), axis=0))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    seen = {}
+
+    def observer(event):
+        seen[event.layer.name] = event.array.tolist()
+        (again,) = event.calculation(event.calculation.inputs)
+        assert again.tolist() == event.array.tolist()
+
+    for length in (1, 2, 3):
+        executor.run([np.ones((1, length, 4), F32), np.int32([0])], observer=observer)
+        assert (seen["shape"], seen["rows"]) == ([1, length, 4], [1])
+        seen.clear()
