@@ -163,6 +163,10 @@ def test_random_models_in_layouts_that_only_an_engine_can_read(seed, tmp_path, m
     def compare(event):
         seen.append(event.layer.name)
         np.testing.assert_array_equal(event.array, expected[event.layer.name], event.layer.name)
+        again = event.calculation(event.calculation.inputs)[
+            event.port
+        ]  # what an engine has read from another layout, too
+        np.testing.assert_array_equal(again, event.array, event.layer.name)
 
     ours.run(inputs, observer=compare)
     assert len(seen) == len(set(seen))
