@@ -66,8 +66,8 @@ def _fixed(program: Program) -> dict[int, Storage]:
 
 
 def touched(instruction: Instruction, *, asked: bool) -> set[int]:
-    """The tensors that an instruction reads or makes in a run, its rule included; where somebody may ask its kernels for
-    the same, also those that these read."""
+    """The tensors that an instruction reads or makes in a run, its rule included; where somebody may have its kernels
+    compute the same, also what these read."""
     compiled = instruction.compiled
     numbers = {*instruction.results, *instruction.reads} if instruction.reads or compiled else set[int | None]()
     if asked or not numbers or instruction.open or (compiled is not None and compiled.doubtful):
