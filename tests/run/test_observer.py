@@ -355,3 +355,35 @@ def test_sizes_of_inputs_that_grow_come_of_shapes_that_are_told(engine, tmp_path
         executor.run([np.ones((1, length, 4), F32), np.int32([0])], observer=observer)
         assert (seen["shape"], seen["rows"]) == ([1, length, 4], [1])
         seen.clear()
+
+
+@ENGINES
+def test_shapes_are_told_once_that_is_there_which_they_are_of(engine, tmp_path):
+    """Nobody but them reads it, so that only who looks at the run has it made."""
+    b = model()
+    product = named(
+        b, b.one("MatMul-1", anything(b, "f4", (-1, 3)), b.constant(np.ones((3, 4), F32)), **PLAIN), "product"
+    )
+    turned = named(b, b.one("Transpose-1", product, i64(b, [1, 0])), "turned")
+    shape = named(b, b.one("ShapeOf-3", turned, output_type="i64"), "shape")
+    b.result(named(b, b.one("Broadcast-3", b.constant(F32(2)), shape, mode="numpy"), "filled"))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for rows in (2, 5, 2):
+        seen = {}
+
+        def observer(event, seen=seen):
+            (again,) = event.calculation(event.calculation.inputs)
+            assert again.tolist() == event.array.tolist()
+            seen[event.layer.name] = event.array.shape
+
+        executor.run([np.ones((rows, 3), F32)], observer=observer)
+        assert seen == {"product": (rows, 4), "turned": (4, rows), "shape": (2,), "filled": (4, rows)}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_a_conversion_of_an_input_to_what_is_computed_in_is_told(engine, tmp_path):
+    b = model()
+    wide = named(b, b.one("Convert-1", anything(b, "f2", (-1,)), destination_type="f32"), "wide")
+    b.result(named(b, b.one("ReLU-1", wide), "positive"))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert told(executor, np.float16([-1, 2])) == [("wide", 0, [-1, 2]), ("positive", 0, [0, 2])]
