@@ -387,3 +387,26 @@ def test_a_conversion_of_an_input_to_what_is_computed_in_is_told(engine, tmp_pat
     b.result(named(b, b.one("ReLU-1", wide), "positive"))
     executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
     assert told(executor, np.float16([-1, 2])) == [("wide", 0, [-1, 2]), ("positive", 0, [0, 2])]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_a_chain_in_a_branch_whose_sizes_only_a_run_tells_makes_every_tensor(engine, tmp_path):
+    """Such a branch waits with programs for sizes, and is computed by one for all sizes until these come again."""
+    b, chosen, other = model(), model(), model()
+    condition, x = anything(b, "?", ()), anything(b, "f4", (-1,))
+    picked = b.one(
+        "Gather-8",
+        x,
+        b.one("Squeeze-1", b.one("NonZero-3", x, output_type="i64"), i64(b, [0])),
+        i64(b, 0),
+        batch_dims=0,
+    )
+    negative = named(chosen, chosen.one("Negative-1", anything(chosen, "f4", (-1,))), "negative")
+    total = named(chosen, chosen.one("Add-1", negative, chosen.constant(F32([1])), **ADD), "sum")
+    bodies = [(chosen, named(chosen, chosen.one("ReLU-1", total), "positive")), (other, anything(other, "f4", (-1,)))]
+    b.result(branch(b, condition, bodies, picked))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for numbers in ([3, 0, -3], [0, 2, 5, 0], [3, 0, -3], [3, 0, -3]):
+        given = [np.bool_(True), F32(numbers)]
+        assert [name for name, *_ in told(executor, *given)][-4:-1] == ["negative", "sum", "positive"]
+        executor.run(given)
