@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import field, replace
 from typing import Any
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.interruption import hand_on
-from irrun.records import NamedTuple
+from irrun.records import NamedTuple, dataclass
 from irrun.run.kernels import Kernels
 from irrun.run.program import Instruction
 from irrun.run.session import Event, Fused, Observer, Run
@@ -18,38 +18,53 @@ from irrun.run.tensors import Tensors
 from irrun.spec.op import Array, Op
 
 
-class Observation(NamedTuple):
+@dataclass(slots=True, eq=False)
+class Observation:
     """An observer of a run of a program, told of its `tensors`. All that tells it raises ExecutionError where it fails,
-    or gives what does not fit."""
+    or gives what does not fit. What is settled is told once all is there that it reads: `missing` is what is still to
+    be made, `waiting` who reads that."""
 
     observer: Observer
     run: Run
     tensors: Tensors
     kernels: Kernels
+    missing: set[int] = field(default_factory=set)
+    waiting: dict[int, list[Instruction]] = field(default_factory=dict)
 
     def tell_ahead(self) -> None:
         """Tell of what is there before anything is computed."""
         program = self.tensors.program
         for number in program.parameters:
             self._tell_unchanged(number)
+        self.missing.update(number for instruction in program.instructions for number in instruction.results)
         for instruction in program.settled:
-            ports = range(len(instruction.results)) if instruction.ports is None else instruction.ports
-            for port, number in zip(ports, instruction.results, strict=False):
-                if port is not None:
-                    self._tell(instruction, port, number)
-                self._tell_unchanged(number)
+            self._tell_settled(instruction)
 
     def tell_results(self, instruction: Instruction) -> None:
         """Tell of what an instruction has made."""
         tensors, last = self.tensors, instruction
         if instruction.posts:
             last = next((part for part in reversed(instruction.parts) if part.ports != ()), instruction)
-        ports = range(len(instruction.results)) if last.ports is None else last.ports
-        for port, number in zip(ports, instruction.results, strict=False):
+        for port, number in zip(_ports(last), instruction.results, strict=False):
             if port is not None and tensors.arrays[number] is not None:
                 if isinstance(self.observer, Fused) and self.observer.passes(last.layer, tensors.raw(number)):
                     continue
                 self._tell(last, port, number)
+            self._tell_unchanged(number)
+        self.missing.difference_update(instruction.results)
+        for number in instruction.results:
+            for settled in self.waiting.pop(number, ()):
+                self._tell_settled(settled)
+
+    def _tell_settled(self, instruction: Instruction) -> None:
+        """Tell of what an instruction gives for these shapes, or wait until what it reads is there."""
+        missing = next((n for n in instruction.inputs if n is not None and n in self.missing), None)
+        if missing is not None:
+            self.waiting.setdefault(missing, []).append(instruction)
+            return
+        for port, number in zip(_ports(instruction), instruction.results, strict=False):
+            if port is not None:
+                self._tell(instruction, port, number)
             self._tell_unchanged(number)
 
     def _tell_unchanged(self, number: int) -> None:
@@ -121,6 +136,13 @@ class _Calculation(NamedTuple):
             instruction = instruction.changed(attrs={**instruction.attrs, **attributes})
         run = replace(self.run, observer=None, profile=None, meter=None)
         return self.kernels.computation(self.tensors.program, instruction)(inputs, run)
+
+
+def _ports(instruction: Instruction) -> Sequence[int | None]:
+    """The outputs of its layer that the results of an instruction are, None for what is none of these."""
+    if instruction.ports is None:
+        return range(len(instruction.results))
+    return instruction.ports or (None,) * len(instruction.results)
 
 
 def _frozen(array: Array) -> Array:

@@ -297,7 +297,7 @@ class Preparation:
         """
         if not self._setting.engines:
             return self._general
-        if self._patient:
+        if self._patient and not watched:  # whose instructions are not computed together where somebody looks
             return self._patiently(shapes)
         with self._lock:
             before, self._latest = self._latest, shapes

@@ -72,7 +72,7 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
     def placed(program: Any, setting: Any) -> Any:
         verify(program)
         made = place(program, setting)
-        verify(made, planned=True, checked=setting.checked, iterated=setting.iterated)
+        verify(made, planned=True, asked=setting.checked or setting.watched, iterated=setting.iterated)
         return made
 
     settle, repeat = templates.settle, templates.repeat
@@ -82,7 +82,7 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
         counts["not repeated" if made is None else "repeated" if made[1] else "begun"] += 1
         if made is not None:
             found, anew = made[0], place(program, setting)
-            verify(found, planned=True, checked=setting.checked, iterated=setting.iterated)
+            verify(found, planned=True, asked=setting.checked or setting.watched, iterated=setting.iterated)
             assert [own.by for own in found.instructions] == [own.by for own in anew.instructions]
             assert (found.size, found.scratch, found.peak) == (anew.size, anew.scratch, anew.peak)
         return made

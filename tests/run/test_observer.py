@@ -163,6 +163,10 @@ def test_random_models_in_layouts_that_only_an_engine_can_read(seed, tmp_path, m
     def compare(event):
         seen.append(event.layer.name)
         np.testing.assert_array_equal(event.array, expected[event.layer.name], event.layer.name)
+        again = event.calculation(event.calculation.inputs)[
+            event.port
+        ]  # what an engine has read from another layout, too
+        np.testing.assert_array_equal(again, event.array, event.layer.name)
 
     ours.run(inputs, observer=compare)
     assert len(seen) == len(set(seen))
@@ -328,3 +332,81 @@ def test_a_body_can_be_calculated_again_and_an_assignment_not(tmp_path):
     executor.run(executor.random_inputs(1), observer=stateful)
     assert refused
     assert all("assigns a variable" in message for message in refused)
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_sizes_of_inputs_that_grow_come_of_shapes_that_are_told(engine, tmp_path):
+    """How many rows there are is known in a program for all lengths, but not all of the shape that it is read of."""
+    b = model()
+    x, picked = anything(b, "f4", (-1, -1, 4)), anything(b, "i4", (-1,))
+    shape = named(b, b.one("ShapeOf-3", x, output_type="i64"), "shape")
+    rows = named(b, b.one("Gather-8", shape, i64(b, [0]), i64(b, 0), batch_dims=0), "rows")
+    b.result(b.one("Gather-8", x, picked, i64(b, 0), batch_dims=0))
+    b.result(b.one("Concat-1", rows, i64(b, [1]), axis=0))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    seen = {}
+
+    def observer(event):
+        seen[event.layer.name] = event.array.tolist()
+        (again,) = event.calculation(event.calculation.inputs)
+        assert again.tolist() == event.array.tolist()
+
+    for length in (1, 2, 3):
+        executor.run([np.ones((1, length, 4), F32), np.int32([0])], observer=observer)
+        assert (seen["shape"], seen["rows"]) == ([1, length, 4], [1])
+        seen.clear()
+
+
+@ENGINES
+def test_shapes_are_told_once_that_is_there_which_they_are_of(engine, tmp_path):
+    """Nobody but them reads it, so that only who looks at the run has it made."""
+    b = model()
+    product = named(
+        b, b.one("MatMul-1", anything(b, "f4", (-1, 3)), b.constant(np.ones((3, 4), F32)), **PLAIN), "product"
+    )
+    turned = named(b, b.one("Transpose-1", product, i64(b, [1, 0])), "turned")
+    shape = named(b, b.one("ShapeOf-3", turned, output_type="i64"), "shape")
+    b.result(named(b, b.one("Broadcast-3", b.constant(F32(2)), shape, mode="numpy"), "filled"))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for rows in (2, 5, 2):
+        seen = {}
+
+        def observer(event, seen=seen):
+            (again,) = event.calculation(event.calculation.inputs)
+            assert again.tolist() == event.array.tolist()
+            seen[event.layer.name] = event.array.shape
+
+        executor.run([np.ones((rows, 3), F32)], observer=observer)
+        assert seen == {"product": (rows, 4), "turned": (4, rows), "shape": (2,), "filled": (4, rows)}
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_a_conversion_of_an_input_to_what_is_computed_in_is_told(engine, tmp_path):
+    b = model()
+    wide = named(b, b.one("Convert-1", anything(b, "f2", (-1,)), destination_type="f32"), "wide")
+    b.result(named(b, b.one("ReLU-1", wide), "positive"))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert told(executor, np.float16([-1, 2])) == [("wide", 0, [-1, 2]), ("positive", 0, [0, 2])]
+
+
+@pytest.mark.parametrize("engine", ["numpy", "onednn"])
+def test_a_chain_in_a_branch_whose_sizes_only_a_run_tells_makes_every_tensor(engine, tmp_path):
+    """Such a branch waits with programs for sizes, and is computed by one for all sizes until these come again."""
+    b, chosen, other = model(), model(), model()
+    condition, x = anything(b, "?", ()), anything(b, "f4", (-1,))
+    picked = b.one(
+        "Gather-8",
+        x,
+        b.one("Squeeze-1", b.one("NonZero-3", x, output_type="i64"), i64(b, [0])),
+        i64(b, 0),
+        batch_dims=0,
+    )
+    negative = named(chosen, chosen.one("Negative-1", anything(chosen, "f4", (-1,))), "negative")
+    total = named(chosen, chosen.one("Add-1", negative, chosen.constant(F32([1])), **ADD), "sum")
+    bodies = [(chosen, named(chosen, chosen.one("ReLU-1", total), "positive")), (other, anything(other, "f4", (-1,)))]
+    b.result(branch(b, condition, bodies, picked))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    for numbers in ([3, 0, -3], [0, 2, 5, 0], [3, 0, -3], [3, 0, -3]):
+        given = [np.bool_(True), F32(numbers)]
+        assert [name for name, *_ in told(executor, *given)][-4:-1] == ["negative", "sum", "positive"]
+        executor.run(given)

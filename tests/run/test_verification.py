@@ -39,7 +39,7 @@ def verified(monkeypatch):
             verify(program)
             made = step(program, setting)
             planned = step is passes.plan_memory
-            verify(made, planned=planned, checked=setting.checked, iterated=setting.iterated)
+            verify(made, planned=planned, asked=setting.checked or setting.watched, iterated=setting.iterated)
             counts[step.__name__] = counts.get(step.__name__, 0) + 1
             return made
 

@@ -22,10 +22,11 @@ class VerificationError(AssertionError):
     """A program breaks an invariant."""
 
 
-def verify(program: Program, *, planned: bool = False, checked: bool = False, iterated: bool = False) -> None:
+def verify(program: Program, *, planned: bool = False, asked: bool = False, iterated: bool = False) -> None:
     """Raises VerificationError, whose text names the instruction, where a program breaks an invariant.
 
-    `planned` says that its memory is; `checked` and `iterated` are those of the `Setting` that it was planned for.
+    `planned` says that its memory is, `asked` that somebody may ask kernels for the same, as where a `Setting` is
+    checked or watched, and `iterated` is that of the `Setting`.
     """
     verification = _Verification(program, planned)
     verification.tensors()
@@ -33,13 +34,13 @@ def verify(program: Program, *, planned: bool = False, checked: bool = False, it
         verification.instruction(position, instruction)
     verification.results()
     if planned:
-        verification.frees(checked)
-        verification.storage(checked, iterated)
+        verification.frees(asked)
+        verification.storage(asked, iterated)
     for instruction in program.instructions:
         for _, body in instruction.bodies.values():
             verify(body)
         if instruction.enclosed is not None:
-            verify(instruction.enclosed, planned=True, checked=checked)
+            verify(instruction.enclosed, planned=True, asked=asked)
 
 
 class _Verification:
@@ -189,13 +190,13 @@ class _Verification:
 
     # Memory
 
-    def frees(self, checked: bool) -> None:
+    def frees(self, asked: bool) -> None:
         """What has no place in the frame is let go of once, after it was read last; never what results may look at."""
         freed: dict[int, int] = {}
         last = dict.fromkeys(self.program.parameters, -1)
         for position, instruction in enumerate(self.program.instructions):
             self.where = f"instruction {position} (`{instruction.layer.name}`, {instruction.by})"
-            for number in _touched(instruction, checked):
+            for number in _touched(instruction, asked):
                 self.require(number not in freed, f"it reads %{number}, which instruction {freed.get(number)} frees")
                 last[number] = position
             last.update(dict.fromkeys(instruction.results, position))
@@ -215,7 +216,7 @@ class _Verification:
         for number in last:
             self.require(number in freed or number in kept, f"%{number} is never freed")
 
-    def storage(self, checked: bool, iterated: bool) -> None:
+    def storage(self, asked: bool, iterated: bool) -> None:
         """Tensors that are in use at the same time share no bytes of the frame, views lie in memory that is there."""
         program = self.program
         self.where = "the program"
@@ -233,7 +234,7 @@ class _Verification:
             self.require(storage.offset % ALIGNMENT == 0, f"%{number} is not aligned")
         scratch = max((i.compiled.scratch for i in program.instructions if i.compiled), default=0)
         self.require(program.scratch >= scratch, f"{program.scratch} bytes of scratch where {scratch} are needed")
-        uses = self._uses(checked, iterated)
+        uses = self._uses(asked, iterated)
         begins: dict[int, list[int]] = {}
         for block, positions in uses.items():
             begins.setdefault(min(positions), []).append(block)
@@ -248,7 +249,7 @@ class _Verification:
                     self.require(apart, f"%{block} and %{other} are in use at instruction {position} in the same bytes")
                 active.append(block)
 
-    def _uses(self, checked: bool, iterated: bool) -> dict[int, list[int]]:
+    def _uses(self, asked: bool, iterated: bool) -> dict[int, list[int]]:
         """When each block of the frame's memory is written or read, also through views and what kernels pass on."""
         program = self.program
         blocks: dict[int, set[int]] = {}  # those that the array of a tensor may lie in
@@ -272,19 +273,19 @@ class _Verification:
         for position, instruction in enumerate(program.instructions):
             for number in instruction.results:
                 enter(number, _shared(instruction))
-            use(_touched(instruction, checked), position)
+            use(_touched(instruction, asked), position)
             use(instruction.results, position)
         end = len(program.instructions)
         use((*program.results, *(program.parameters if iterated else ())), end)
         return uses
 
 
-def _touched(instruction: Instruction, checked: bool) -> set[int]:
+def _touched(instruction: Instruction, asked: bool) -> set[int]:
     """What is read while an instruction is computed."""
     numbers = {*instruction.reads} if instruction.compiled or instruction.by == VIEW else {*instruction.operands}
-    if instruction.open or checked:
+    if instruction.open or asked:
         numbers |= {*instruction.inputs}
-    if checked or (instruction.compiled is not None and instruction.compiled.doubtful):
+    if asked or (instruction.compiled is not None and instruction.compiled.doubtful):
         numbers |= {*instruction.operands}
     return {number for number in numbers if number is not None}
 

@@ -72,7 +72,7 @@ class Folding:
             if self.setting.shapes is not None and self._is_asked(instruction):
                 instruction = self._asked(instruction, inputs)
             if not (
-                self._known(instruction)
+                self._known(instruction, inputs)
                 or self._empty(instruction)
                 or self._computed(instruction, inputs)
                 or self._looked_up(instruction)
@@ -217,10 +217,13 @@ class Folding:
             return False
         return self.setting.sizes.can_tell((*tensor.shape, *numbers))
 
-    def _known(self, instruction: Instruction) -> bool:
-        """Take the results whose values are known already, such as sizes; False where they are not."""
+    def _known(self, instruction: Instruction, inputs: list[Tensor | None]) -> bool:
+        """Take the results whose values are known already, such as sizes; False where they are not, or where somebody
+        looks at how they come of sizes that are open."""
         outputs = [self.program.tensors[number] for number in instruction.outputs]
         if instruction.open or not instruction.plain:
+            return False
+        if self.setting.watched and any(map(self._is_valued, instruction.inputs, inputs)):
             return False
         if any(tensor.value is None or tensor.value.dtype == object for tensor in outputs):
             return False

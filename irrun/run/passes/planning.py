@@ -65,12 +65,12 @@ def _fixed(program: Program) -> dict[int, Storage]:
     return {number: storage for number, storage in program.storage.items() if storage.root in kept}
 
 
-def touched(instruction: Instruction, *, checked: bool) -> set[int]:
-    """The tensors that an instruction reads or makes in a run, its rule included; with `checked`, also those that its
-    kernels would."""
+def touched(instruction: Instruction, *, asked: bool) -> set[int]:
+    """The tensors that an instruction reads or makes in a run, its rule included; where somebody may have its kernels
+    compute the same, also what these read."""
     compiled = instruction.compiled
     numbers = {*instruction.results, *instruction.reads} if instruction.reads or compiled else set[int | None]()
-    if checked or not numbers or instruction.open or (compiled is not None and compiled.doubtful):
+    if asked or not numbers or instruction.open or (compiled is not None and compiled.doubtful):
         numbers.update(instruction.operands, instruction.results)
     numbers.discard(None)
     return numbers  # type: ignore[return-value] # None is not among them
@@ -106,7 +106,7 @@ class _Lifetimes:
                 self.first[number] = position
         last = self.last
         for position, instruction in reversed(list(enumerate(program.instructions))):
-            for number in touched(instruction, checked=setting.checked):
+            for number in touched(instruction, asked=setting.checked or setting.watched):
                 last.setdefault(number, position)
             if instruction.compiled is None:
                 longest = max([last[number] for number in instruction.results], default=position)
