@@ -13,14 +13,14 @@ from warnings import catch_warnings, simplefilter
 import numpy as np
 
 import irrun
-from conformance.harness import Case, all_cases, model_of, write
+from conformance.harness import RESET, Case, all_cases, model_of, write
 from irrun.check.deviations import Deviation, concerning, explaining
 from irrun.ir.graph import Layer, Value
 from irrun.run.session import Event
 
 
 class Found(NamedTuple):
-    """What is known of the layers of a case that are the op under test: by its model, and by its first run."""
+    """What is known of the layers of a case that are the op under test: by its model, and by its last run."""
 
     before: list[Deviation]
     after: list[Deviation]
@@ -38,10 +38,12 @@ def found(case: Case, folder: Path) -> Found:
     def keep(event: Event) -> None:
         made[event.layer, event.port] = event.array.copy()
 
-    given = [np.asarray(array) for array in arrays]
+    executor = irrun.GraphExecutor(report.model, engine="reference")
     with catch_warnings():
         simplefilter("ignore", UserWarning)  # of data that are doubtful
-        irrun.GraphExecutor(report.model, engine="reference").run(given, observer=keep)
+        for run in (run for run in (arrays, *case.later) if run is not RESET):
+            given = [np.asarray(array) for array in run]
+            executor.run(given, observer=keep)
     for parameter, array in zip(report.model.graph.parameters, given, strict=True):
         made[parameter, 0] = array
 

@@ -234,7 +234,7 @@ CASES = [
         [rows(3, 2), rows(2)],
         deviates=Departure(
             "takes the next slice for the state, which it has made in place of the last one; the page has back edges",
-            "(an element-wise layer makes a state of a reshaped slice, its first input)",
+            "layer is going on from a reshaped slice",
         ),
         expected=[rows(3, 2).sum(0) + rows(2)],
     ),

@@ -16,6 +16,8 @@ A clause is a text that people can read:
                                     `scaled along its last axis`
     layer is counting behind a constant
                                     in a body, whose Parameter for that stands behind one that gets a constant
+    layer is going on from a reshaped slice
+                                    in a body, whose state is what an element-wise layer makes of it, its first input
     dilations is left out           an attribute that the file does not have
     data has nan                    one of the properties in `properties.py`; `layer` is all its inputs and outputs
     mode = linear, cubic            attributes, inputs and outputs by name, compared element by element: any will do
@@ -99,6 +101,7 @@ _STATES: dict[str, Callable[[Facts, str], Decision]] = {
     "left out": Facts.left_out,
     "given an input of the model": Facts.given_an_input,
     "counting behind a constant": Facts.counting_behind_a_constant,
+    "going on from a reshaped slice": Facts.going_on_from_a_reshaped_slice,
 }
 
 

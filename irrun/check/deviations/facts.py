@@ -15,7 +15,7 @@ from irrun.ir.graph import Layer, Value, leading_to
 from irrun.spec.dims import Dim
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import FLOAT, Array, Tensor
-from irrun.spec.traits import Quantizing, Reading, Reduction, Selecting, Storing
+from irrun.spec.traits import Elementwise, Quantizing, Reading, Reduction, Reshaping, Selecting, Storing, Trait
 
 ABSENT: Any = object()
 """An input that is not connected, or an output that is not there: nothing holds of it."""
@@ -275,6 +275,23 @@ class Facts:
             if counter is not None and any(order.index(each) < order.index(counter) for each in constants):
                 return True
         return False
+
+    def going_on_from_a_reshaped_slice(self, name: str) -> Decision:
+        """Whether a body makes a state of a reshaped slice, which is what an element-wise layer reads first."""
+        for body in self.layer.bodies.values():
+            slices = {entry.internal for entry in body.inputs if entry.axis is not None}
+            for edge in body.back_edges:
+                last = edge.result.inputs[0]
+                first = self._first_source(last, Elementwise)
+                source = self._first_source(first, Reshaping)
+                if source is not None and source.layer in slices:
+                    return True
+        return False
+
+    def _first_source(self, value: Value | None, trait: type[Trait]) -> Value | None:
+        """What a layer reads first that gives a value, if its op has a trait."""
+        node = None if value is None else self.inference.nodes.get(value.layer)
+        return None if node is None or node.op.trait(trait) is None else node.layer.inputs[0]
 
     def port_maps(self, what: str, kind: str) -> Any:
         """The numbers of the port maps that slice inputs, or join results, of all bodies.

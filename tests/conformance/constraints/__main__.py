@@ -16,6 +16,7 @@ from conformance.constraints.judgement import judged
 from conformance.constraints.recording import recorded
 from conformance.constraints.row import CONSTANTS, PARAMETERS, Row
 from conformance.constraints.table import FILE, made_rows, shares, table, write
+from conformance.harness import OPS
 
 
 def main(again: bool) -> None:
@@ -32,10 +33,10 @@ def main(again: bool) -> None:
 
 
 def broken(folder: Path) -> Iterator[Row]:
-    """The rows that break what they are to break, with our code; the same model once."""
+    """The rows that break what they are to break, with our code; the same model once, and none of later releases."""
     seen = set()
     for row in chain(recorded(), made_rows()):
-        if row.digest in seen:
+        if row.digest in seen or row.op not in OPS:
             continue
         codes, messages, _ = found(row, True, folder)
         code = shares(row, codes)
