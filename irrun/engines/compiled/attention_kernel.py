@@ -211,11 +211,11 @@ class _Attention:
             before = c.load(b.add(place, long(self._peak)), FLOAT)
             now = c.greatest(c.peak(most), before)
             less = c.splat(self._finite(now))
-            factor = c.exp(b.fsub(c.splat(before), less))
+            factor = c.decay(b.fsub(c.splat(before), less))
 
             def weigh(number: Any, total: Any, place: Any = place, less: Any = less) -> list[Any]:
                 where = c.at(b.add(place, long(self._scores)), number, LINE)
-                weights = c.exp(b.fsub(c.load(where, FLOATS), less))
+                weights = c.decay(b.fsub(c.load(where, FLOATS), less))
                 c.store(weights, where)
                 return [b.fadd(total, weights)]
 
@@ -301,7 +301,7 @@ class _Attention:
         less = self._finite(most)
 
         def add(number: Any, *sums: Any) -> list[Any]:
-            factor = c.exp(c.splat(b.fsub(peak(number), less)))
+            factor = c.decay(c.splat(b.fsub(peak(number), less)))
             starts = [*self._starts(), total]
             return [
                 c.fma(c.load(b.add(part(number), long(start)), FLOATS), factor, own)

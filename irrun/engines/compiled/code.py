@@ -43,6 +43,9 @@ _LOG = (
 _LN2 = (0.693359375, -2.12194440e-4)
 """ln(2) as two f32, the first of which has few bits."""
 
+_LEAST = -87.33654
+"""Of what is less exp is no normal number."""
+
 
 def long(value: int) -> ir.Constant:
     return ir.Constant(LONG, value)
@@ -225,17 +228,33 @@ class Code:
         -inf it is 0, of NaN it is NaN."""
         b = self.b
         low = floats(-105.0)  # of which it is 0 already
-        x = b.select(b.fcmp_ordered("<", vector, low), low, vector)
+        result, number = self._power(b.select(b.fcmp_ordered("<", vector, low), low, vector))
+        half = b.ashr(number, ints(1))
+        for part in (half, b.sub(number, half)):  # 2**number may be too small where the product is not
+            result = b.fmul(result, self._power_of_two(part))
+        return result
+
+    def decay(self, vector: Any) -> Any:
+        """exp of numbers up to 0, within 2 units in the last place, and 0 where that is no normal number: beside a sum
+        it is nothing, and some processors take a hundred times as long to compute with it; of NaN it is NaN."""
+        b = self.b
+        low = floats(_LEAST)
+        nothing = b.fcmp_ordered("<", vector, low)
+        result, number = self._power(b.select(nothing, low, vector))
+        return b.select(nothing, floats(0.0), b.fmul(result, self._power_of_two(number)))
+
+    def _power(self, x: Any) -> tuple[Any, Any]:
+        """A number between sqrt(1/2) and sqrt(2), and the power of 2 with which that is exp(x)."""
+        b = self.b
         power = self.fma(x, floats(1.4426950408889634), floats(_MAGIC))
         whole = b.fsub(power, floats(_MAGIC))
         rest = self.fma(whole, floats(-_LN2[1]), self.fma(whole, floats(-_LN2[0]), x))
         total = self.polynomial(_EXP, rest)
         result = self.fma(total, b.fmul(rest, rest), b.fadd(rest, floats(1.0)))
-        number = b.sub(b.bitcast(power, INTS), b.bitcast(floats(_MAGIC), INTS))
-        half = b.ashr(number, ints(1))
-        for part in (half, b.sub(number, half)):  # 2**number may be too small where the product is not
-            result = b.fmul(result, b.bitcast(b.shl(b.add(part, ints(127)), ints(23)), FLOATS))
-        return result
+        return result, b.sub(b.bitcast(power, INTS), b.bitcast(floats(_MAGIC), INTS))
+
+    def _power_of_two(self, number: Any) -> Any:
+        return self.b.bitcast(self.b.shl(self.b.add(number, ints(127)), ints(23)), FLOATS)
 
     def log(self, vector: Any) -> Any:
         """log of normal numbers above 0, within 2 units in the last place; of NaN it is NaN."""

@@ -74,7 +74,7 @@ def _row(c: Code, at: dict[str, Any], number: Any) -> None:
             skipped = b.fadd(c.load(b.sub(own, long(8)), FLOATS), c.load(b.add(skips, place), FLOATS))
             ways = stayed, gone, skipped
             best = c.greatest(c.greatest(stayed, gone), skipped)  # NaN comes back by the difference from it
-            one, other, third = (c.exp(b.fsub(way, best)) for way in ways)
+            one, other, third = (c.decay(b.fsub(way, best)) for way in ways)
             total = b.fadd(b.fadd(one, other), third)
             c.store(b.fadd(b.fadd(c.log(total), best), c.load(b.add(line, place), FLOATS)), own)
 

@@ -241,7 +241,7 @@ class _Block:
             )
         # 0 where all are hidden so far, so that they weigh nothing
         lows = b.select(b.fcmp_ordered("==", lows, floats(-np.inf)), floats(0.0), lows)
-        factors = c.exp(b.fsub(befores, lows))
+        factors = c.decay(b.fsub(befores, lows))
         for m, own in enumerate(places):
             for vector, start in ((factors, kind.scale_at), (lows, kind.less_at)):
                 c.store(b.extract_element(vector, ir.Constant(INT, m)), b.add(own, long(start)))
@@ -252,7 +252,7 @@ class _Block:
 
             def power(vector: Any, total: Any) -> list[Any]:
                 where = c.at(weights, vector, LINE)
-                made = c.exp(b.fsub(c.load(where, FLOATS), less))
+                made = c.decay(b.fsub(c.load(where, FLOATS), less))
                 c.store(made, where)
                 return [b.fadd(total, made)]
 

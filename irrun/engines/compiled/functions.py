@@ -1,4 +1,4 @@
-"""Element-wise functions of vectors of f32, by `Code.exp`; each takes the code in the making and a vector, or two."""
+"""Element-wise functions of vectors of f32, by `Code.exp` and `Code.decay`; each takes code and a vector, or two."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def relu(c: Code, x: Any) -> Any:
 
 def sigmoid(c: Code, x: Any) -> Any:
     b = c.b
-    power = c.exp(b.fneg(_magnitude(c, x)))
+    power = c.decay(b.fneg(_magnitude(c, x)))
     share = b.fdiv(floats(1.0), b.fadd(power, floats(1.0)))
     return b.select(b.fcmp_ordered("<", x, floats(0.0)), b.fmul(power, share), share)
 
@@ -35,7 +35,7 @@ def sigmoid(c: Code, x: Any) -> Any:
 def tanh(c: Code, x: Any) -> Any:
     b = c.b
     size, square = _magnitude(c, x), b.fmul(x, x)
-    power = c.exp(b.fmul(size, floats(-2.0)))
+    power = c.decay(b.fmul(size, floats(-2.0)))
     far = b.fdiv(b.fsub(floats(1.0), power), b.fadd(floats(1.0), power))
     near = c.fma(b.fmul(c.polynomial(_TANH, square), square), x, x)
     result = b.select(b.fcmp_ordered("<", size, floats(0.625)), near, far)
@@ -70,7 +70,7 @@ def mish(c: Code, x: Any) -> Any:
 def softplus(c: Code, x: Any) -> Any:
     """log(1 + exp(x)) as max(x, 0) + log(1 + exp(-|x|))."""
     b = c.b
-    power = c.exp(b.fneg(_magnitude(c, x)))
+    power = c.decay(b.fneg(_magnitude(c, x)))
     part = b.fdiv(power, b.fadd(power, floats(2.0)))
     square = b.fmul(part, part)
     cube = b.fmul(part, square)

@@ -114,12 +114,12 @@ def _rows(c: Code, row: _Row) -> None:
 
     def power(vector: Any, total: Any) -> list[Any]:
         place = b.mul(vector, long(LINE))
-        made = c.exp(b.fsub(c.load(b.add(row.source, place), FLOATS), row.edge))
+        made = c.decay(b.fsub(c.load(b.add(row.source, place), FLOATS), row.edge))
         c.store(made, b.add(row.target, place))
         return [b.fadd(total, made)]
 
     (total,) = c.loop(row.vectors, power, floats(0.0))
-    rest = c.exp(b.fsub(c.load(b.add(row.source, row.last), FLOATS), row.edge))
+    rest = c.decay(b.fsub(c.load(b.add(row.source, row.last), FLOATS), row.edge))
     total = b.fadd(total, b.select(row.fresh, rest, floats(0.0)))
     factor = c.splat(b.fdiv(ir.Constant(FLOAT, 1.0), c.sum(total)))
 
@@ -138,11 +138,11 @@ def _log_rows(c: Code, row: _Row) -> None:
         return b.fsub(c.load(b.add(row.source, place), FLOATS), row.edge)
 
     def power(vector: Any, total: Any) -> list[Any]:
-        return [b.fadd(total, c.exp(distance(b.mul(vector, long(LINE)))))]
+        return [b.fadd(total, c.decay(distance(b.mul(vector, long(LINE)))))]
 
     (total,) = c.loop(row.vectors, power, floats(0.0))
     rest = distance(row.last)
-    total = b.fadd(total, b.select(row.fresh, c.exp(rest), floats(0.0)))
+    total = b.fadd(total, b.select(row.fresh, c.decay(rest), floats(0.0)))
     logarithm = c.log(c.splat(c.sum(total)))
 
     def less(vector: Any) -> None:
@@ -166,7 +166,7 @@ class _Columns:
         return self._c.some(self._c.at(matrix, number, self._step), FLOATS, self._inside)
 
     def power(self, number: Any) -> Any:
-        return self._c.exp(self.distance(number))
+        return self._c.decay(self.distance(number))
 
     def distance(self, number: Any) -> Any:
         """How far elements are from the greatest ones."""
