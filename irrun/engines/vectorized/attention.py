@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.heads import blind, is_openable, may_be_blind, with_blind_rows
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks, lengths
-from irrun.engines.vectorized.functions import EXPONENT, exponential
+from irrun.engines.vectorized.functions import EXPONENT, decay, exponential
 from irrun.engines.vectorized.posts import posts_of
 from irrun.engines.vectorized.products import direct
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, OpenCall, Work, chain
@@ -188,7 +188,7 @@ def _block(
         before, behind = [partial(np.multiply, scaled, np.float32(EXPONENT), scaled)], []
         weigh: Call = partial(exponential, scores)
     else:
-        behind, weigh = hide(scores), partial(np.exp, scores, scores)
+        behind, weigh = hide(scores), partial(decay, scores)
     return [
         partial(np.multiply, query, factor, scaled),
         *before,

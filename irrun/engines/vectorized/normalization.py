@@ -94,7 +94,7 @@ def _softmax(data: Array, output: Array) -> Call:
     def call() -> None:
         np.maximum.reduce(data, axis=1, keepdims=True, out=edge)
         np.subtract(data, edge, output)
-        functions.exp(output, output)
+        functions.decay(output)
         add_up()
         np.reciprocal(total, total)
         np.multiply(output, total, output)
