@@ -43,8 +43,8 @@ _LOG = (
 _LN2 = (0.693359375, -2.12194440e-4)
 """ln(2) as two f32, the first of which has few bits."""
 
-_LEAST = -87.33654
-"""Of what is less exp is no normal number."""
+_LEAST, _LOWEST = -87.33654, -103.9721
+"""Of what is less exp is no normal number, and 0."""
 
 
 def long(value: int) -> ir.Constant:
@@ -227,20 +227,19 @@ class Code:
         """exp of numbers up to 105, within 2 units in the last place, as are those too small for a normal number; of
         -inf it is 0, of NaN it is NaN."""
         b = self.b
-        low = floats(-105.0)  # of which it is 0 already
-        result, number = self._power(b.select(b.fcmp_ordered("<", vector, low), low, vector))
+        nothing = b.fcmp_ordered("<", vector, floats(_LOWEST))
+        result, number = self._power(b.select(nothing, floats(0.0), vector))
         half = b.ashr(number, ints(1))
         for part in (half, b.sub(number, half)):  # 2**number may be too small where the product is not
             result = b.fmul(result, self._power_of_two(part))
-        return result
+        return b.select(nothing, floats(0.0), result)
 
     def decay(self, vector: Any) -> Any:
         """exp of numbers up to 0, within 2 units in the last place, and 0 where that is no normal number: beside a sum
         it is nothing, and some processors take a hundred times as long to compute with it; of NaN it is NaN."""
         b = self.b
-        low = floats(_LEAST)
-        nothing = b.fcmp_ordered("<", vector, low)
-        result, number = self._power(b.select(nothing, low, vector))
+        nothing = b.fcmp_ordered("<", vector, floats(_LEAST))
+        result, number = self._power(b.select(nothing, floats(0.0), vector))
         return b.select(nothing, floats(0.0), b.fmul(result, self._power_of_two(number)))
 
     def _power(self, x: Any) -> tuple[Any, Any]:
