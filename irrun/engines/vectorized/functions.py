@@ -172,10 +172,15 @@ def negative(x: Array, output: Array) -> None:
 def exp(x: Array, output: Array) -> None:
     """exp(x), through exp2 where that is quick; then the relative error grows to |x| * 1e-7."""
     if WIDE_EXP2 and not _is_far(x, FAR):
-        np.multiply(x, LOG2_E, output)
-        np.exp2(output, output)
+        _exp_by_exp2(x, LOG2_E, output)
     else:
         np.exp(x, output)
+
+
+def _exp_by_exp2(x: Array, factor: Array, output: Array) -> None:
+    """exp of x or of -x, as the factor is LOG2_E or MINUS_LOG2_E."""
+    np.multiply(x, factor, output)
+    np.exp2(output, output)
 
 
 def decay(x: Array) -> None:
@@ -183,14 +188,17 @@ def decay(x: Array) -> None:
     with which some processors take a hundred times as long to compute."""
     if _is_far(x, FAR):
         np.copyto(x, -INFINITY, where=x < -FAR)
-    exp(x, x)
+        np.exp(x, x)
+    elif WIDE_EXP2:
+        _exp_by_exp2(x, LOG2_E, x)
+    else:
+        np.exp(x, x)
 
 
 def exp_of_negative(x: Array, output: Array) -> None:
     """exp(-x), as `exp`."""
     if WIDE_EXP2 and not _is_far(x, FAR):
-        np.multiply(x, MINUS_LOG2_E, output)
-        np.exp2(output, output)
+        _exp_by_exp2(x, MINUS_LOG2_E, output)
     else:
         np.multiply(x, MINUS_ONE, output)
         np.exp(output, output)
