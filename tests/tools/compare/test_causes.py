@@ -77,6 +77,16 @@ def test_equal_elements_may_be_chosen_in_any_order():
     assert not decide(layer.observed(i64(3)), layer.context()).explained
 
 
+def test_of_many_equal_elements_any_may_be_chosen():
+    """None of which comes out at the same place in a few tries."""
+    attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i64"}
+    layer = Planted(find("TopK-3"), [np.full(1029, -0.7, F32), i64(300)[0]], attrs, port=1)
+    shifted, twice = np.roll(layer.right, -1), layer.right // 2
+    assert decide(layer.observed(shifted), layer.context()).code == "N103"
+    assert not decide(layer.observed(twice), layer.context()).explained
+    assert not decide(layer.observed(shifted + 1029), layer.context()).explained
+
+
 def test_zeros_may_be_chosen_in_any_order():
     """A step of their precision moves none of them."""
     attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i64"}

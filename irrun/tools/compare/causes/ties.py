@@ -21,6 +21,9 @@ TRIES = 12
 HIT = 1 / 3
 """Of what is chosen otherwise: must come out just so in one of the tries. Among many that are equal not all do."""
 
+MET = 2 / 3
+"""Of what is chosen otherwise, where it does not: must have been chosen in one of the tries, wherever, and none twice."""
+
 FEW = 0.25
 """Of all elements may jump, where these are no choices: more is a layer that magnifies what comes in."""
 
@@ -130,6 +133,7 @@ def _unstable(
     chance = np.random.default_rng(1)
     jumps, hit = np.zeros(right.shape, bool), np.zeros(right.shape, bool)
     exact = case.exact or not case.numeric
+    chosen = np.unique(right)
     with np.errstate(all="ignore"):
         error = None if exact else np.abs(numbers(case.actual) - numbers(right))
         room = None if exact else case.tolerance.allowed(np.abs(numbers(right)), case.metrics.rms)
@@ -140,12 +144,13 @@ def _unstable(
         if error is None or room is None:
             jumps |= np.asarray(moved != right)
             hit |= np.asarray(moved == case.actual)
+            chosen = np.union1d(chosen, moved)
         else:
             with np.errstate(all="ignore"):
                 apart = np.abs(numbers(moved) - numbers(right))
             jumps |= (apart >= 0.5 * error) & (apart > room)
             hit = jumps
-        if jumps[wrong].all() and hit[wrong].mean() >= HIT:
+        if jumps[wrong].all() and (hit[wrong].mean() >= HIT or (exact and _among(case.actual, wrong, right, chosen))):
             break
     else:
         return None
@@ -154,6 +159,12 @@ def _unstable(
     changed = f"{values(int(wrong.sum()), right.size)} chosen otherwise"
     most = f"{number(_largest(amounts))} at most"
     return _tie(changed, f"all of these change in our own result, too, when its inputs move by {what}, {most}")
+
+
+def _among(actual: Array, wrong: Array, right: Array, chosen: Array) -> bool:
+    """Whether a side has chosen among the same as our own kernel does where its inputs move: no other, and none twice."""
+    met = np.isin(actual[wrong], chosen).mean() >= MET
+    return bool(met) and np.unique(actual).size >= np.unique(right).size
 
 
 def _tie(changed: str, because: str) -> Cause:
