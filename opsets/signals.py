@@ -20,6 +20,7 @@ from irrun.spec import (
     Shape,
     Shapes,
     Size,
+    Transforming,
     every,
     fresh,
     op,
@@ -41,6 +42,7 @@ AXES = (
     Input("signal_size", "T_SIZE", "[num_axes]", optional=True),
 )
 COMPLEX = (Input("data", "T", "[D_0, *D, 2]"), *AXES)
+TRANSFORMING = Transforming("axes")
 
 FRAME_TYPES = {"T": FLOAT, "T_INT": INDEX}
 FRAMES = (
@@ -50,7 +52,7 @@ FRAMES = (
 )
 
 
-@op("DFT-7", types=TYPES, inputs=COMPLEX, outputs=[Output("result", "T", "[*sizes, 2]")])
+@op("DFT-7", types=TYPES, inputs=COMPLEX, outputs=[Output("result", "T", "[*sizes, 2]")], traits=[TRANSFORMING])
 def dft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
     """Transform complex data along axes; signal_size trims an axis before, or pads it with zeros at its end.
 
@@ -70,7 +72,7 @@ def dft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
     return pairs_of(transformed("fftn", values, *lengths_of(values.shape, axes, signal_size)), data.dtype)
 
 
-@op("IDFT-7", types=TYPES, inputs=COMPLEX, outputs=[Output("result", "T", "[*sizes, 2]")])
+@op("IDFT-7", types=TYPES, inputs=COMPLEX, outputs=[Output("result", "T", "[*sizes, 2]")], traits=[TRANSFORMING])
 def idft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
     """Undo the transformation of complex data along axes; signal_size trims or pads an axis before as in DFT-7.
 
@@ -107,6 +109,7 @@ def _(node: Node) -> Shapes:
     types=TYPES,
     inputs=[Input("data", "T", "[D_0, *D]"), *AXES],
     outputs=[Output("result", "T", "[*sizes, 2]")],
+    traits=[TRANSFORMING],
 )
 def rdft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
     """Transform real data along axes, of which the last one keeps the first half, as the other half mirrors it.
@@ -148,7 +151,7 @@ def _(node: Node) -> Shapes:
     return {"sizes": tuple(sizes)}
 
 
-@op("IRDFT-9", types=TYPES, inputs=COMPLEX, outputs=[Output("result", "T", "[*sizes]")])
+@op("IRDFT-9", types=TYPES, inputs=COMPLEX, outputs=[Output("result", "T", "[*sizes]")], traits=[TRANSFORMING])
 def irdft(data: Array, axes: Array, signal_size: Array | None = None) -> Any:
     """Undo RDFT-9: the data hold the first half of the last axis, and the mirror image of it is the other half.
 

@@ -40,6 +40,7 @@ from irrun.spec import (
     Splitting,
     Storing,
     Tensor,
+    Transforming,
     Violation,
     element_type,
     numpy_dtype,
@@ -606,6 +607,19 @@ def test_a_reduction_folds_the_axes_that_its_input_lists(op):
     np.testing.assert_array_equal(call(op, data, np.array([2, 0]), **{trait.keep_dims: False}), kept.ravel())
     turned = call(op, data.transpose(2, 0, 1), np.array([0, 1]), **{trait.keep_dims: True})
     np.testing.assert_allclose(turned, kept.transpose(2, 0, 1), rtol=1e-6)
+
+
+@ops_that_are(Transforming)
+def test_each_element_is_a_sum_of_all_along_the_axes_that_are_transformed(op):
+    assert op.inputs[1].name == op.trait(Transforming).axes
+    data = np.random.default_rng(0).random((3, 5, 2))
+    before = call(op, data, np.array([0]))
+    for row in range(3):
+        changed = data.copy()
+        changed[row, 1] += 1
+        differs = before != call(op, changed, np.array([0]))
+        assert differs[:, 1].any(axis=-1).all()
+        assert not np.delete(differs, 1, axis=1).any()
 
 
 @ops_that_are(Reduction)

@@ -139,6 +139,7 @@ from irrun.spec.traits import (
     Splitting,
     Storing,
     Trait,
+    Transforming,
     Waning,
     Whole,
 )
@@ -221,6 +222,7 @@ __all__ = [
     "Storing",
     "Tensor",
     "Trait",
+    "Transforming",
     "Undecided",
     "Violation",
     "Waning",

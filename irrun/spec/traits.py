@@ -134,6 +134,12 @@ class Reduction(NamedTuple):
     linear: bool
 
 
+class Transforming(NamedTuple):
+    """Axes of the first input, as the input `axes` lists them, over all of which each element of the result sums up."""
+
+    axes: str
+
+
 class Convolving(NamedTuple):
     """Windows slid over the spatial axes of the first input, [N, C, *spatial], which is padded with zeros.
 
@@ -351,6 +357,7 @@ Trait = (
     | Selecting
     | Splitting
     | Storing
+    | Transforming
     | Waning
     | Whole
 )

@@ -41,6 +41,7 @@ from irrun.spec.traits import (
     Reshaping,
     Selecting,
     Splitting,
+    Transforming,
 )
 from irrun.spelling import close_matches
 from irrun.tools.compare.blocks import numbers
@@ -121,7 +122,8 @@ def terms(op: Op, attrs: Mapping[str, Any], shapes: Sequence[tuple[int, ...] | N
     """How many numbers are summed up for an element of the result, at most; 0 where elements are only moved.
 
     `shapes` are those of the inputs, None for one that is not connected. Where the op does not say what it sums, it is
-    the longest axis of an input: that of a softmax, or of the state of a recurrent cell.
+    the longest axis of an input: that of a softmax, or of the state of a recurrent cell. Of axes that are transformed
+    only their number is known here: the longest ones are taken.
     """
     known = [shape for shape in shapes if shape is not None]
     products = op.trait(Products)
@@ -129,6 +131,10 @@ def terms(op: Op, attrs: Mapping[str, Any], shapes: Sequence[tuple[int, ...] | N
         return max(1.0, int(products.operations(known, attrs, result)) / (2 * max(1, math.prod(result))))
     if op.trait(Reduction) is not None and known:
         return max(1.0, math.prod(known[0]) / max(1, math.prod(result)))
+    transforming = op.trait(Transforming)
+    if transforming is not None and len(known) > 1:
+        (count,) = known[op.port_names.index(transforming.axes)]
+        return float(math.prod(sorted(known[0])[len(known[0]) - count :]))
     if op.view_of is not None or any(op.trait(kind) is not None for kind in _MOVING):
         return 0.0
     if op.trait(Elementwise) is not None:

@@ -22,7 +22,7 @@ HIT = 1 / 3
 """Of what is chosen otherwise: must come out just so in one of the tries. Among many that are equal not all do."""
 
 MET = 2 / 3
-"""Of what is chosen otherwise, where it does not: must have been chosen in one of the tries, wherever, and none twice."""
+"""Of what is chosen otherwise, where it does not: must be chosen in one of the tries, wherever, and none twice."""
 
 FEW = 0.25
 """Of all elements may jump, where these are no choices: more is a layer that magnifies what comes in."""
@@ -162,7 +162,7 @@ def _unstable(
 
 
 def _among(actual: Array, wrong: Array, right: Array, chosen: Array) -> bool:
-    """Whether a side has chosen among the same as our own kernel does where its inputs move: no other, and none twice."""
+    """Whether a side has chosen of what our own kernel chooses where its inputs move, and nothing twice."""
     met = np.isin(actual[wrong], chosen).mean() >= MET
     return bool(met) and np.unique(actual).size >= np.unique(right).size
 
