@@ -8,6 +8,8 @@ import time
 from pathlib import Path
 
 import numpy as np
+import openvino
+import openvino.opset1
 import pytest
 from ir_builder import Model as Builder
 
@@ -17,6 +19,7 @@ from irrun.run.arrays import read_npz
 from irrun.tools.compare.sides.contract import Options, SideFailed
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.sides.openvino import OpenvinoSide
+from irrun.tools.compare.sides.openvino_models import Openvino
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 F32 = np.float32
@@ -173,6 +176,35 @@ def test_hostile_names_and_element_types(cpu, tmp_path):
     assert side.untapped["same, name#1:0"] == "2 layers have the name `same, name`"
     assert "narrow:0" in {**observed.tensors, **side.untapped}
     assert all(name in layer_names(model) for made in side.runtime().values() for name in made.fused)
+
+
+class Fusing:
+    """A core that leaves models as the fusion of heads of which a part is rotated does: all of a head for the part."""
+
+    def __init__(self, core):
+        self._core = core
+
+    def compile_model(self, model, *settings):
+        result = model.get_results()[1]
+        whole = openvino.opset1.concat([result.input_value(0), result.input_value(0)], 1)
+        result.input(0).replace_source_output(whole.output(0))
+        model.validate_nodes_and_infer_types()
+        return self._core.compile_model(model, *settings)
+
+
+def test_a_tensor_that_a_fusion_has_replaced_is_not_looked_at(tmp_path):
+    b = Builder()
+    (part,) = b.layer("Abs", [b.parameter("x", "f32", (-1, 8))], [("f32", (-1, 8))], name="part")
+    (whole,) = b.layer("ReLU", [part], [("f32", (-1, 8))], name="whole")
+    b.result(whole)
+    b.save(tmp_path)
+    request = {"xml": str(tmp_path / "model.xml"), "bin": None, "stamp": [], "device": "CPU", "config": {}}
+    runtime = Openvino(lambda what: None)
+    taps = [["part", "Abs", 0], ["whole", "ReLU", 0]]
+    assert runtime.tapped(request, taps, lambda what: None)[1:] == ([1, 0], {})
+    runtime._core = Fusing(runtime._core)
+    reason = "the device has a tensor of [?,16] in its place, not of [?,8]: it is fused with others"
+    assert runtime.tapped(request, taps, lambda what: None)[1:] == ([1, 0], {0: reason})
 
 
 def test_a_scalar_an_empty_tensor_and_texts(cpu, tmp_path):

@@ -91,8 +91,12 @@ class Openvino:
             self._compiled[key] = self._core.compile_model(model, request["device"], request["config"])
         return self._compiled[key]
 
-    def tapped(self, request: dict[str, Any], taps: Sequence[Tap], tell: Tell) -> tuple[Any, list[int]]:
-        """A model with these tensors as further outputs, compiled, and the numbers of these."""
+    def tapped(self, request: dict[str, Any], taps: Sequence[Tap], tell: Tell) -> tuple[Any, list[int], dict[int, str]]:
+        """A model with these tensors as further outputs, compiled, and the numbers of these.
+
+        The last are the places of taps that it has no tensor for, and why: fusions put what they make, such as heads
+        with all that is not rotated, in the place of a tensor on the way, which then has another shape.
+        """
         model = self.model(request, tell).clone()
         tell("tap")
         nodes = nodes_of(model)
@@ -100,8 +104,8 @@ class Openvino:
         before = [_described(result) for result in model.get_results()]
         added: list[Any] = []
         numbers = []
-        for tap in taps:
-            output = output_of(nodes, tap)
+        outputs = [output_of(nodes, tap) for tap in taps]
+        for output in outputs:
             if _id(output) not in there:
                 there[_id(output)] = len(before) + len(added)
                 added.append(output)
@@ -110,8 +114,17 @@ class Openvino:
             model.add_outputs(added)
         if [_described(result) for result in model.get_results()][: len(before)] != before:
             raise RuntimeError("the model's own outputs are not the first ones any more")
+        shapes = [output.get_partial_shape() for output in outputs]
         tell("compile")
-        return self._core.compile_model(model, request["device"], request["config"]), numbers
+        compiled = self._core.compile_model(model, request["device"], request["config"])
+        fused = {}
+        for place, (number, shape) in enumerate(zip(numbers, shapes, strict=True)):
+            made = compiled.outputs[number].get_partial_shape()
+            if not made.compatible(shape):
+                fused[place] = (
+                    f"the device has a tensor of {made} in its place, not of {shape}: it is fused with others"
+                )
+        return compiled, numbers, fused
 
     def ended(self, request: dict[str, Any], tap: Tap, tell: Tell) -> Any:
         """A model that ends with a tensor, compiled. What stores a variable stays where the tensor depends on it."""

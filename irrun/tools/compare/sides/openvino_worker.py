@@ -71,7 +71,7 @@ class Handlers:
         writer = Writer(request["folder"], "t")
 
         def run(group: Sequence[int]) -> None:
-            self._observed(runtime, request, group, found, writer, tell)
+            untapped.update(self._observed(runtime, request, group, found, writer, tell))
 
         failed = watch(sizes, request["max_bytes"], run, lambda: self.outputs(request, tell))
         return {"steps": found, "untapped": {**untapped, **failed}}
@@ -84,20 +84,24 @@ class Handlers:
         found: list[dict[str, Any]],
         writer: Writer,
         tell: Tell,
-    ) -> None:
-        """What a run with some taps makes, added to what was found of each step."""
-        compiled, numbers = runtime.tapped(request, [request["taps"][number] for number in group], tell)
+    ) -> dict[int, str]:
+        """What a run with some taps makes, added to what was found of each step; those that are fused, and how."""
+        compiled, numbers, fused = runtime.tapped(request, [request["taps"][number] for number in group], tell)
+        watched = [
+            (tap, number) for place, (tap, number) in enumerate(zip(group, numbers, strict=True)) if place not in fused
+        ]
         model = runtime.model(request, tell)
         results = _order(request["results"], model.get_results())
         inputs = _order(request["parameters"], model.get_parameters())
         made = []
         for infer, seconds in runtime.run(compiled, inputs, request["steps"], tell):
             outputs = [_written(infer, number, writer) for number in results]
-            tensors = {tap: _written(infer, number, writer) for tap, number in zip(group, numbers, strict=True)}
+            tensors = {tap: _written(infer, number, writer) for tap, number in watched}
             made.append(({"outputs": outputs, "seconds": seconds}, tensors))
         for step, (run, tensors) in zip(found, made, strict=True):
             step["runs"].append(run)
             step["tensors"].update(tensors)
+        return {group[place]: reason for place, reason in fused.items()}
 
     def cut(self, request: dict[str, Any], tell: Tell) -> dict[str, Any]:
         """The tensors of `taps`, step by step, each of a model that ends with it."""
