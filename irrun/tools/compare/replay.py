@@ -23,7 +23,7 @@ from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Observation, Runtime
 from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.stretches import Stretch, Stretches, stretch
-from irrun.tools.compare.tolerances import EXACT, Tolerance, grid_step, named, of_outputs, on_grid, own, terms
+from irrun.tools.compare.tolerances import EXACT, INTEGERS, Tolerance, grid_step, named, of_outputs, on_grid, own, terms
 
 Given = Sequence[tuple[str | None, Tolerance]]
 """Tolerances that somebody asks for, by the name of what they are for; None is for all outputs."""
@@ -82,13 +82,17 @@ class Beside:
         """What the other side has computed a tensor in: as it says, or holds it in if that is less precise.
 
         Of a layer with bodies it tells nothing, as what it says is of the number of iterations, and neither of one that
-        reads a variable: that is held as whatever wrote it and whatever reads it like it.
+        reads a variable: that is held as whatever wrote it and whatever reads it like it. Nor does it where floats come
+        of a layer that it says to compute in whole numbers, as of conditions that it computes together with a Select.
         """
         untold = event.path or event.layer.bodies or _reads_a_variable(event)
         entry = None if untold else self.runtime.get(event.layer.name)
-        said = self.precision or self.least if entry is None or entry.precision is None else entry.precision
         held = element_type(other.dtype)
-        return held if said in DIGITS and held in DIGITS and DIGITS[held] > DIGITS[said] else said
+        precision = None if entry is None else entry.precision
+        if precision is None or (held in DIGITS and precision not in DIGITS and precision not in INTEGERS):
+            precision = self.precision or self.least
+        narrower = precision in DIGITS and held in DIGITS and DIGITS[held] > DIGITS[precision]
+        return held if narrower else precision
 
     def allowed(self, event: Event, precision: str) -> Tolerance:
         """How far what a layer makes in `precision` may be from what the kernel of its op makes of the same inputs."""

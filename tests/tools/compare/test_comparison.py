@@ -254,6 +254,22 @@ def test_a_state_that_is_rounded_is_not_at_fault(tmp_path, precision, off):
     assert [result.layer.name for result in found.tensors if not result.agrees] == ["twice"]
 
 
+@pytest.mark.parametrize(("precision", "cause"), [("f32", "N202"), ("bf16", None)])
+def test_whole_numbers_say_nothing_of_floats_that_are_chosen_by_them(tmp_path, precision, cause):
+    """A device that computes in bf16 says i32 of a Select whose conditions it computes together with it."""
+    g = irrun.build(opset=13)
+    x = g.Parameter("f32[1,4]", name="x")
+    g.Result(g.Multiply(g.Select(g.Greater(x, F32(0)), x, F32(-3.4028235e38), name="chosen"), F32(0.5)), name="half")
+    irrun.write_model(g.model, path := tmp_path / "model.xml")
+    largest = F32(-3.3895314e38)
+    side = Made(
+        path, {"chosen:0": lambda a: np.maximum(a, largest)}, runtime={"chosen": Runtime("i32", "jit", ("chosen",))}
+    )
+    side.precision = precision
+    found = irrun.compare(path, side, {"x": F32([[1, -1, 2, -2]])})
+    assert found.cause == cause
+
+
 def test_a_state_that_is_wrong_still_is_at_fault(tmp_path):
     model = remembering(tmp_path)
     side = Made(model, {"read:0": lambda a: a + F32(1e-3)})
