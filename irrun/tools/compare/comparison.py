@@ -227,7 +227,7 @@ class _Flow:
         told += findings.of_outputs(path, self._side.name, outputs, self._watching, failing=failing, tied=tied)
         unknown = sorted(self._side.unknown) if isinstance(self._side, Naming) else []
         told += findings.of_missing(self._executor.model, self._side.name, outputs, self._runs, unknown)
-        untapped = {**self._side.untapped, **self._looked.untapped}
+        untapped = {**self._side.untapped, **self._looked.untapped, **self._beside.unfit}
         setting = None if self._cache is None else self._cache[1]
         digest = structure(self._executor.model)
         watching = self._watching

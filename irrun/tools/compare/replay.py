@@ -9,6 +9,7 @@ from fnmatch import fnmatchcase
 
 import numpy as np
 
+from irrun.diagnostics import ExecutionError
 from irrun.ir.graph import Model, Value
 from irrun.ir.signature import names_of_results
 from irrun.records import dataclass
@@ -30,6 +31,9 @@ Given = Sequence[tuple[str | None, Tolerance]]
 
 ANYTHING = Tolerance(math.inf)
 """Of what has come together on the way: it is told, not judged."""
+
+MAX_REPLAYS = 9
+"""Runs that are tried where tensors of the other side do not fit together."""
 
 Told = Callable[[Event, Array, Measured, Stretch], object]
 """Is told of a tensor that our kernel has made, of the other side's one, how far that is off, and what lies before its
@@ -64,6 +68,8 @@ class Beside:
     with `least`."""
     outputs: dict[Value, tuple[str, ...]] = field(init=False)
     """The names of the outputs that a tensor is."""
+    unfit: dict[str, str] = field(init=False, default_factory=dict)
+    """The tensors that could not be computed of the other side's, and why."""
 
     def __post_init__(self) -> None:
         known = [entry.precision for entry in self.runtime.values() if entry.precision is not None]
@@ -161,15 +167,41 @@ class Beside:
 
     def replay(self, course: Course, observed: Sequence[Observation], told: Told) -> None:
         """Run with the other side's tensors in the place of ours, so that each layer reads what it has read there, as
-        far as that is known."""
+        far as that is known.
+
+        They are of several runs, in which devices fuse other layers and so round otherwise: of two tensors that hold as
+        many boxes in each run, one may have more here. Where a layer cannot be computed of such, all that comes before
+        it is ours in another run, and `unfit` says so.
+        """
+        passed = set[tuple[int, str]]()
+        for left in reversed(range(MAX_REPLAYS)):
+            before = len(passed)
+            try:
+                self._replay(course, observed, told, passed)
+                return
+            except ExecutionError as error:
+                if len(passed) == before or not left:  # nothing of the other side's is in what fails, or all too much
+                    raise
+                for diagnostic in error.diagnostics[:1]:
+                    name = "a layer" if diagnostic.layer is None else f"{diagnostic.layer.name}:0"
+                    self.unfit[name] = f"the other side's tensors there are of runs that differ: {diagnostic.message}"
+
+    def _replay(
+        self, course: Course, observed: Sequence[Observation], told: Told, passed: set[tuple[int, str]]
+    ) -> None:
+        """The same in one run, in which the tensors that were `passed` before, by step and name, are ours, and not told
+        again; those that come are added. Raises ExecutionError."""
         stretches = Stretches(lambda event: self._own(event, self.computed_in(event, event.array)) == EXACT)
+        held = frozenset(passed)
 
         def observer(step: int) -> Observer:
             theirs, where = observed[step].tensors, Where(course.name, step)
             stretches.begin()
 
             def replaced(event: Event) -> Array | None:
-                other = self.standing(theirs.get(event.name), event.array)
+                passed.add((step, event.name))
+                known = None if (step, event.name) in held else theirs.get(event.name)
+                other = self.standing(known, event.array)
                 placed = None if other is None else fitting(other, event.array)
                 read = stretches.read(event)
                 if other is not None:

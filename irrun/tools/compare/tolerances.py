@@ -28,6 +28,7 @@ from irrun.records import dataclass
 from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import INTEGER, Array, Op, Violation
 from irrun.spec.traits import (
+    Accumulating,
     Cutting,
     Elementwise,
     Joining,
@@ -131,6 +132,10 @@ def terms(op: Op, attrs: Mapping[str, Any], shapes: Sequence[tuple[int, ...] | N
         return max(1.0, int(products.operations(known, attrs, result)) / (2 * max(1, math.prod(result))))
     if op.trait(Reduction) is not None and known:
         return max(1.0, math.prod(known[0]) / max(1, math.prod(result)))
+    accumulating = op.trait(Accumulating)
+    if accumulating is not None:
+        given = [() if shape is None else shape for shape in shapes]
+        return max(1.0, int(accumulating.operations(given, attrs, result)) / (2 * max(1, math.prod(result))))
     transforming = op.trait(Transforming)
     if transforming is not None and len(known) > 1:
         (count,) = known[op.port_names.index(transforming.axes)]

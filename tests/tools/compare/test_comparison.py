@@ -270,6 +270,30 @@ def test_whole_numbers_say_nothing_of_floats_that_are_chosen_by_them(tmp_path, p
     assert found.cause == cause
 
 
+class Twofold(Made):
+    """Of several runs, in one of which fewer are above the score."""
+
+    def observe(self, steps, keys=None):
+        found = super().observe(steps, keys)
+        for observation in found:
+            observation.tensors["other:0"] = observation.tensors["other:0"] & np.array([True, True, False, True])
+        return found
+
+
+def test_tensors_of_runs_that_do_not_fit_together_end_no_comparison(tmp_path):
+    g = irrun.build(opset=13)
+    x = g.Parameter("f32[4]", name="x")
+    one, other = (g.NonZero(g.Greater(x, F32(0), name=name), name=f"of {name}") for name in ("one", "other"))
+    both = g.Add(one, other, name="both")
+    g.Result(g.Multiply(g.Convert(both, destination_type="f32"), F32(0.5), name="half"), name="places")
+    irrun.write_model(g.model, path := tmp_path / "model.xml")
+    side = Twofold(path, {"half:0": lambda a: a * F32(2)})
+    found = irrun.compare(path, side, {"x": F32([1, -1, 2, 3])})
+    assert list(found.untapped) == ["both:0"]
+    assert found.untapped["both:0"].startswith("the other side's tensors there are of runs that differ: Add-1 C1: ")
+    assert {result.layer.name for result in found.tensors if not result.agrees} == {"other", "of other", "half"}
+
+
 def test_a_state_that_is_wrong_still_is_at_fault(tmp_path):
     model = remembering(tmp_path)
     side = Made(model, {"read:0": lambda a: a + F32(1e-3)})

@@ -20,6 +20,7 @@ from irrun.tools.compare.sides.contract import Options, SideFailed
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.sides.openvino import OpenvinoSide
 from irrun.tools.compare.sides.openvino_models import Openvino
+from irrun.tools.compare.sides.openvino_worker import _bytes
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 F32 = np.float32
@@ -176,6 +177,12 @@ def test_hostile_names_and_element_types(cpu, tmp_path):
     assert side.untapped["same, name#1:0"] == "2 layers have the name `same, name`"
     assert "narrow:0" in {**observed.tensors, **side.untapped}
     assert all(name in layer_names(model) for made in side.runtime().values() for name in made.fused)
+
+
+@pytest.mark.parametrize(("shape", "size"), [((3, 4), 48), ((0, 4), 0), ((-1, 4), None), ("2..5,4", 80)])
+def test_what_a_tensor_takes_at_most(shape, size):
+    shape = openvino.PartialShape(shape if isinstance(shape, str) else list(shape))
+    assert _bytes(openvino.opset1.parameter(shape, F32).output(0)) == size
 
 
 class Fusing:

@@ -34,6 +34,8 @@ def test_sums_are_counted_by_traits_and_shapes():
     assert terms(matrix.matmul, product, [(2, 30), (30, 7)], (2, 7)) == 30
     assert terms(convolution.convolution, {}, [(1, 8, 9, 9), (16, 8, 3, 3)], (1, 16, 7, 7)) == 72
     assert terms(reduction.reduce_sum, {}, [(4, 5, 6), (2,)], (4,)) == 30
+    deformed = [(1, 8, 9, 9), (1, 18, 7, 7), (16, 8, 3, 3), None]
+    assert terms(convolution.deformable_convolution, {}, deformed, (1, 16, 7, 7)) == 72
     assert terms(signals.dft, {}, [(3, 9, 64, 2), (2,)], (3, 9, 64, 2)) == 576
     assert terms(signals.rdft, {}, [(3, 9, 64), (1,), (1,)], (3, 9, 33, 2)) == 64
     assert terms(signals.rdft, {}, [(3, 9, 64), (0,)], (3, 9, 64, 2)) == 1

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-UNKNOWN_TOGETHER = 16
-"""Tensors of unknown size in a group."""
+UNKNOWN_TOGETHER = 64
+"""Tensors of unknown size in a group: if possible all, as of two that hold as many boxes in each run one may have more
+in the next, in which a device fuses other layers and so rounds otherwise."""
 
 
 def groups(sizes: Mapping[int, int | None], most: int) -> list[list[int]]:

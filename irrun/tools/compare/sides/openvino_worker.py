@@ -175,12 +175,12 @@ def _reshaped(model: Any, request: dict[str, Any]) -> Any:
 
 
 def _bytes(output: Any) -> int | None:
-    """What a tensor takes, if that is known."""
+    """What a tensor takes at most, if that is known."""
     shape, type = output.get_partial_shape(), output.get_element_type()
-    if shape.is_dynamic or type.is_dynamic():
+    if shape.rank.is_dynamic or type.is_dynamic():
         return None
-    total: int = math.prod(shape.to_shape()) * max(type.size, 1)
-    return total
+    sizes = [size.get_max_length() for size in shape]  # -1 without a bound
+    return None if -1 in sizes else math.prod(sizes) * max(int(type.size), 1)
 
 
 def _written(request: Any, number: int, writer: Writer) -> Stub:
