@@ -4,17 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 
-UNKNOWN_TOGETHER = 64
-"""Tensors of unknown size in a group: if possible all, as of two that hold as many boxes in each run one may have more
-in the next, in which a device fuses other layers and so rounds otherwise."""
+UNKNOWN_TOGETHER, UNKNOWN_LARGER = 64, 4
+"""Tensors of unknown size in a group, at least, and how many times as large as the largest known one they may be.
+
+If possible all are of one run: of two that hold as many boxes in each run one may have more in the next, in which a
+device fuses other layers and so rounds otherwise.
+"""
 
 
 def groups(sizes: Mapping[int, int | None], most: int) -> list[list[int]]:
     """The numbers of tensors, in groups of no more than `most` bytes; one that is larger is a group of its own."""
     found: list[list[int]] = []
-    room = 0.0
+    room, unknown = 0.0, most / UNKNOWN_TOGETHER
+    largest = max((size for size in sizes.values() if size is not None), default=0)
+    if largest:
+        unknown = min(unknown, UNKNOWN_LARGER * largest)
     for number, size in sizes.items():
-        taken = most / UNKNOWN_TOGETHER if size is None else size
+        taken = unknown if size is None else size
         if not found or taken > room:
             found.append([])
             room = most
