@@ -45,7 +45,7 @@ def test_files_live_as_long_as_what_is_stored_in_them():
 def test_groups_have_room_for_what_is_in_them():
     assert groups({0: 4, 1: 4, 2: 4, 3: 100, 4: 1, 5: 0}, 8) == [[0, 1], [2], [3], [4, 5]]
     assert [len(group) for group in groups(dict.fromkeys(range(68)), 1024)] == [64, 4]
-    assert [len(group) for group in groups({0: 2} | dict.fromkeys(range(1, 155)), 1024)] == [128, 27]
+    assert [len(group) for group in groups({0: 1, 1: 3} | dict.fromkeys(range(2, 155)), 1024)] == [129, 26]
 
 
 def test_what_cannot_be_watched_is_found_and_the_rest_is_watched():

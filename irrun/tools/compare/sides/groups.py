@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 
 UNKNOWN_TOGETHER, UNKNOWN_LARGER = 64, 4
-"""Tensors of unknown size in a group, at least, and how many times as large as the largest known one they may be.
+"""Tensors of unknown size in a group, at least, and how many times as large as known ones they are taken for.
 
 If possible all are of one run: of two that hold as many boxes in each run one may have more in the next, in which a
 device fuses other layers and so rounds otherwise.
@@ -16,9 +16,9 @@ def groups(sizes: Mapping[int, int | None], most: int) -> list[list[int]]:
     """The numbers of tensors, in groups of no more than `most` bytes; one that is larger is a group of its own."""
     found: list[list[int]] = []
     room, unknown = 0.0, most / UNKNOWN_TOGETHER
-    largest = max((size for size in sizes.values() if size is not None), default=0)
-    if largest:
-        unknown = min(unknown, UNKNOWN_LARGER * largest)
+    known = [size for size in sizes.values() if size is not None]
+    if any(known):
+        unknown = min(unknown, UNKNOWN_LARGER * sum(known) / len(known))
     for number, size in sizes.items():
         taken = unknown if size is None else size
         if not found or taken > room:
