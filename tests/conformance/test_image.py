@@ -280,15 +280,20 @@ CASES += [
 RISING = np.arange(1, 8, dtype=np.float32).reshape(1, 1, 1, 7)
 CASES += [
     interpolate(
-        *(op, "antialias, shrinking", RISING, [1, 3], "linear"),
+        *(op, f"antialias, shrinking{of}", RISING, sizes, "linear"),
         antialias=True,
         deviates=Departure(
             "widens no triangle when shrinking; the page and the reference do with antialias",
-            f"antialias = true; mode = linear; shape of result < shape of {image}",
+            f"antialias = true; mode = linear; shape of result < shape of {image} + pads_begin + pads_end",
         ),
-        expected=[np.array([[[[13 / 7, 4, 43 / 7]]]], np.float32)],
+        expected=[np.array(expected, np.float32)],
+        **pads,
     )
     for op, image in (("Interpolate-4", "data"), ("Interpolate-11", "image"))
+    for of, sizes, pads, expected in (
+        ("", [1, 3], {}, [[[[13 / 7, 4, 43 / 7]]]]),
+        (" what is padded", [1, 3], {"pads_begin": [0] * 4, "pads_end": [0, 0, 0, 2]}, [[[[2.25, 5, 2.5]]]]),
+    )
 ]
 CASES += [
     interpolate(
