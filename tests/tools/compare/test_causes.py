@@ -87,6 +87,19 @@ def test_of_many_equal_elements_any_may_be_chosen():
     assert not decide(layer.observed(shifted + 1029), layer.context()).explained
 
 
+@pytest.mark.parametrize(
+    ("version", "more", "code"), [("3", {}, "N103"), ("11", {"stable": False}, "N103"), ("11", {"stable": True}, None)]
+)
+def test_equal_whole_numbers_may_be_chosen_in_any_order(version, more, code):
+    """As the experts that tokens have chosen, unless their order is asked for."""
+    attrs = {"axis": 0, "mode": "min", "sort": "value", "index_element_type": "i64", **more}
+    layer = Planted(find(f"TopK-{version}"), [i64(3, 1, 3, 2, 1, 3), i64(6)[0]], attrs, port=1)
+    assert layer.right.tolist() == [1, 4, 3, 0, 2, 5]
+    found = decide(layer.observed(i64(4, 1, 3, 2, 5, 0)), layer.context())
+    assert found.code == code if code else not found.explained
+    assert not decide(layer.observed(i64(1, 4, 0, 3, 2, 5)), layer.context()).explained
+
+
 def test_zeros_may_be_chosen_in_any_order():
     """A step of their precision moves none of them."""
     attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i64"}

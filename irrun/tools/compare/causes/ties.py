@@ -30,18 +30,37 @@ FEW = 0.25
 LEAST = 2 * float(np.finfo(np.float32).tiny)
 """What zeros move by where they are chosen from, as no part of them does: nothing that anybody computes is so small."""
 
+APART, MOST_APART = 1 << 16, 1 << 46
+"""What whole numbers are multiplied by, so that equal ones may be told apart below, and up to which size they are."""
+
 LARGE = 0.1
 """Of an input: errors that come in are more than rounding where they are above that part of it, rms beside rms or the
 largest beside the largest."""
 
 
 def own_tie(case: Case) -> Cause | None:
-    """The side has chosen otherwise among what is equal up to rounding, on the same inputs."""
+    """The side has chosen otherwise among what is equal, up to rounding where that is floats, on the same inputs."""
     if case.metrics.nonfinite_differing and case.numeric:
         return None
     digit = DIGITS[floating(case.observed.precision)]
     amounts = [_relative(array, digit, least=case.exact) for array in case.observed.inputs]
-    return _unstable(case, case.observed.inputs, amounts, case.expected, case.wrong, "a step of its precision")
+    by = "a step of its precision"
+    listed = _listed(case)
+    if listed is not None:
+        amounts[0], by = np.ones(listed.shape), "what tells equal ones apart"
+    return _unstable(case, case.observed.inputs, amounts, case.expected, case.wrong, by)
+
+
+def _listed(case: Case) -> Array | None:
+    """The first input, whole numbers, of a layer whose result says where these are: equal ones in whatever order."""
+    seen = case.observed
+    data = seen.inputs[0] if seen.inputs else None
+    if seen.op is None or data is None or not is_exact(data) or not is_number(data) or not data.size:
+        return None
+    outputs = seen.op.outputs
+    indices = seen.port < len(outputs) and outputs[seen.port].type in seen.op.attr_names
+    free = indices and not seen.attrs.get("stable") and float(np.abs(numbers(data)).max()) < MOST_APART
+    return data if free else None
 
 
 def inherited_tie(case: Case) -> Cause | None:
@@ -180,5 +199,7 @@ def _largest(amounts: Sequence[Array | None]) -> float:
 def _moved(array: Array | None, amount: Array | None, chance: np.random.Generator) -> Array | None:
     if array is None or amount is None:
         return array
+    if is_exact(array):
+        return array.astype(np.int64) * APART + chance.integers(0, APART, array.shape)
     moved: Array = (numbers(array) + amount * chance.uniform(-1, 1, array.shape)).astype(array.dtype)
     return moved
