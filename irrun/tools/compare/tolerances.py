@@ -46,7 +46,7 @@ from irrun.spec.traits import (
 )
 from irrun.spelling import close_matches
 from irrun.tools.compare.blocks import numbers
-from irrun.tools.compare.steps import DIGITS, floating
+from irrun.tools.compare.steps import DIGITS, LEAST, floating
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,8 +76,8 @@ class Tolerance:
         return replace(self, atol=self.atol * factor, rtol=self.rtol * factor, spread=self.spread * factor, sqnr=sqnr)
 
     def applied(self, *, exact: bool) -> Tolerance:
-        """What of it counts: of integers no part of their size."""
-        return replace(self, rtol=0.0, spread=0.0) if exact else self
+        """What of it counts: of integers no part of their size, and of nothing less than 1."""
+        return replace(self, atol=self.atol if self.atol >= 1 else 0.0, rtol=0.0, spread=0.0) if exact else self
 
     @property
     def elements(self) -> Tolerance:
@@ -158,7 +158,9 @@ def own(precision: str, terms: float, step: float | None = None) -> Tolerance:
     atol = 0.0 if step is None else 2 * step * (1 + 1e-3)
     if not terms:
         return Tolerance(atol=atol, rtol=0.0 if name in ("f32", "f64") else 2 * digit)
-    return Tolerance(atol=atol, rtol=relative * digit, spread=spread * digit * max(1.0, math.sqrt(terms) / 8))
+    spread *= max(1.0, math.sqrt(terms) / 8)
+    atol = max(atol, spread * LEAST["f32"])  # what is not normal has no digits to be right in
+    return Tolerance(atol=atol, rtol=relative * digit, spread=spread * digit)
 
 
 def grid_step(op: Op, attrs: Mapping[str, Any], inputs: Sequence[Array | None]) -> float | None:
