@@ -46,7 +46,7 @@ from irrun.spec.traits import (
 )
 from irrun.spelling import close_matches
 from irrun.tools.compare.blocks import numbers
-from irrun.tools.compare.steps import DIGITS, LEAST, floating
+from irrun.tools.compare.steps import DIGITS, LEAST, NORMAL, floating
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +87,7 @@ class Tolerance:
     def __str__(self) -> str:
         if self == EXACT:
             return "exact"
-        parts = [f"{self.atol:.3g}"] if self.atol else []
+        parts = [f"{self.atol:.3g}"] if self.atol >= NORMAL["f32"] else []  # of what is less nobody thinks
         parts += [f"{self.spread:.3g} of the rms"] if self.spread else []
         parts += [f"{self.rtol:.3g} of each element"] if self.rtol else []
         parts += [f"{self.outliers:.3g} of all elements anywhere"] if 0 < self.outliers < 1 else []

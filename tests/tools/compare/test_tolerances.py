@@ -47,6 +47,7 @@ def test_the_tolerance_grows_with_the_root_of_the_terms():
     assert own("bf16", 1) == own("bf16", 64)
     assert own("bf16", 64 * 16).spread == 4 * own("bf16", 64).spread
     assert own("f32", 1).atol == pytest.approx(40 * 2.0**-149)
+    assert str(own("f32", 1)) == "4.77e-06 of the rms + 1.91e-06 of each element"
     assert own("f32", 0) == EXACT
     assert own("f16", 0).rtol == 2**-9
 
