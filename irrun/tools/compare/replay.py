@@ -22,7 +22,7 @@ from irrun.spec.traits import Reading
 from irrun.tools.compare.glances import glance
 from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Observation, Runtime
-from irrun.tools.compare.steps import DIGITS
+from irrun.tools.compare.steps import DIGITS, is_of
 from irrun.tools.compare.stretches import Stretch, Stretches, stretch
 from irrun.tools.compare.tolerances import EXACT, INTEGERS, Tolerance, grid_step, named, of_outputs, on_grid, own, terms
 
@@ -85,7 +85,8 @@ class Beside:
                     self.outputs[source] = (*self.outputs.get(source, ()), *names)
 
     def computed_in(self, event: Event, other: Array) -> str:
-        """What the other side has computed a tensor in: as it says, or holds it in if that is less precise.
+        """What the other side has computed a tensor in: as it says, or holds it in if that is less precise, or in the
+        least precise type that it computes in where all of its numbers are of that, as constants are that are moved.
 
         Of a layer with bodies it tells nothing, as what it says is of the number of iterations, and neither of one that
         reads a variable: that is held as whatever wrote it and whatever reads it like it. Nor does it where floats come
@@ -97,8 +98,11 @@ class Beside:
         precision = None if entry is None else entry.precision
         if precision is None or (held in DIGITS and precision not in DIGITS and precision not in INTEGERS):
             precision = self.precision or self.least
-        narrower = precision in DIGITS and held in DIGITS and DIGITS[held] > DIGITS[precision]
-        return held if narrower else precision
+        if precision not in DIGITS or held not in DIGITS:
+            return precision
+        if DIGITS[held] > DIGITS[precision]:
+            return held
+        return self.least if DIGITS[self.least] > DIGITS[precision] and is_of(other, self.least) else precision
 
     def allowed(self, event: Event, precision: str) -> Tolerance:
         """How far what a layer makes in `precision` may be from what the kernel of its op makes of the same inputs."""

@@ -20,6 +20,10 @@ NORMAL = {name: FLOAT_FORMATS[name].normal for name in LEAST}
 """The least numbers above zero: that there are, and that have all their digits. Many devices have only the latter."""
 
 
+LOOKED_AT = 256
+"""Numbers that are looked at before all of them are."""
+
+
 def floating(precision: str) -> str:
     """The floating-point precision whose steps count for a layer computed in `precision`: f32 for integers."""
     return precision if precision in DIGITS else "f32"
@@ -33,6 +37,12 @@ def rounded(values: Array, precision: str) -> Array:
         return np.where(np.isfinite(values), kept.astype(np.float64), values)
     with np.errstate(all="ignore"):
         return values.astype(numpy_dtype(precision)).astype(np.float64)
+
+
+def is_of(values: Array, precision: str) -> bool:
+    """Whether rounding to a precision changes no number."""
+    some = values.reshape(-1)[:LOOKED_AT]  # which most tensors end with
+    return all(np.array_equal(rounded(each, precision), each, equal_nan=True) for each in (some, values))
 
 
 def ordinals(values: Array, precision: str) -> Array:

@@ -254,16 +254,18 @@ def test_a_state_that_is_rounded_is_not_at_fault(tmp_path, precision, off):
     assert [result.layer.name for result in found.tensors if not result.agrees] == ["twice"]
 
 
+@pytest.mark.parametrize("said", ["i32", "f32"])
 @pytest.mark.parametrize(("precision", "cause"), [("f32", "N202"), ("bf16", None)])
-def test_whole_numbers_say_nothing_of_floats_that_are_chosen_by_them(tmp_path, precision, cause):
-    """A device that computes in bf16 says i32 of a Select whose conditions it computes together with it."""
+def test_what_is_moved_may_be_of_another_type_than_a_device_says(tmp_path, said, precision, cause):
+    """One that computes in bf16 says i32 of a Select whose conditions it computes together with it, or f32 where it
+    moves constants that it has rounded."""
     g = irrun.build(opset=13)
     x = g.Parameter("f32[1,4]", name="x")
     g.Result(g.Multiply(g.Select(g.Greater(x, F32(0)), x, F32(-3.4028235e38), name="chosen"), F32(0.5)), name="half")
     irrun.write_model(g.model, path := tmp_path / "model.xml")
-    largest = F32(-3.3895314e38)
+    largest = F32(-3.3895314e38)  # of bf16
     side = Made(
-        path, {"chosen:0": lambda a: np.maximum(a, largest)}, runtime={"chosen": Runtime("i32", "jit", ("chosen",))}
+        path, {"chosen:0": lambda a: np.maximum(a, largest)}, runtime={"chosen": Runtime(said, "jit", ("chosen",))}
     )
     side.precision = precision
     found = irrun.compare(path, side, {"x": F32([[1, -1, 2, -2]])})
