@@ -218,6 +218,7 @@ def test_a_tag_without_its_bracket_is_one_error_there(tag, tmp_path):
     content = text[:at] + text[at + 1 :]
     path = tmp_path / "model.xml"
     path.write_bytes(content)
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
     (found,) = irrun.validate(path).diagnostics
     assert (found.code, found.line) == ("E101", text[:at].count(b"\n") + 1)
     assert found.message.startswith("`<` is missing before")
