@@ -110,3 +110,32 @@ def test_single_edges_that_do_not_fit_are_no_shift(path):
         edges = [*re.finditer(rb"<edge [^>]*>", text)][number : number + 2]
         content = text[: edges[0].start()] + text[edges[1].end() :]
         assert "E226" not in [found.code for found in checked(path, content)]
+
+
+@pytest.mark.parametrize("path", SAMPLES)
+@pytest.mark.parametrize("id", [2, 6, 7])
+def test_the_id_of_one_layer_is_no_shift(path, id):
+    text = path.read_bytes()
+    content = text.replace(b'<layer id="%d"' % id, b'<layer id="1%03d"' % id, 1)
+    found = checked(path, content)
+    assert [each.code for each in found if each.severity == "error"] == ["E205"]
+
+
+@pytest.mark.parametrize("by", [1, 5])
+def test_ports_that_are_off_are_told_once_at_their_layer(by):
+    path = SAMPLES[0]
+    text = path.read_bytes()
+    begin, end = text.index(b'<layer id="2"'), text.index(b'<layer id="3"')
+    layer = re.sub(rb'<port id="(\d+)"', lambda match: b'<port id="%d"' % (int(match[1]) + by), text[begin:end])
+    content = text[:begin] + layer + text[end:]
+    (found,) = checked(path, content)
+    assert (found.code, found.line, found.layer.id) == ("E206", 29, 2)
+    assert found.message.endswith(f"are higher by {by} than those that edges have")
+    assert fixed(path, content).content == text
+
+
+def test_one_port_that_is_off_is_told_at_its_edge():
+    path = SAMPLES[0]
+    content = path.read_bytes().replace(b'<port id="2" precision="FP32">', b'<port id="7" precision="FP32">', 1)
+    (found,) = checked(path, content)
+    assert found.message == "layer 2 `Convolution_47` (Convolution) has no output port 2"

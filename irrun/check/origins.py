@@ -4,7 +4,7 @@ if these were. What cannot be computed for that reason alone is told there."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -95,7 +95,7 @@ def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
 
 
 def attribute_at_odds(
-    violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: dict[str, Any]
+    violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]
 ) -> str | None:
     """The attribute that an input does not go with, and that is wrong rather than the input: this is as ports declare
     on both sides, and whatever it were, the layer would not give what its own ports declare."""

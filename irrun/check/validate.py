@@ -203,6 +203,8 @@ def _with_inferred(
         if each.layer not in exchanged or each.code not in ("W931", "W932")
     ]
     inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
+    if any(each.code == "E511" for each in problems):  # which tells where bytes are read twice
+        problems = [each for each in problems if each.code != "W909"]
     cycles = [each for each in problems if each.code == "E209"]
     problems = [each for each in problems if each.code != "E209"]
     inferred = told_of_edges([*cycles, *inferred], model.graph)
@@ -230,12 +232,14 @@ def _with_inferred(
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     unconnected = {problem.layer for problem in problems if problem.code == "E208"}
+    spilt = {each.layer for each in problems if each.code == "W907" and each.message.startswith("<dim> ")}
     unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
     problems += limited(
         found
         for found in later
         if not (found.code in ("W944", "W946", "E310") and found.layer in portless)
         and not (found.code in ("W931", "W932") and found.layer in unconnected)
+        and not (found.code == "W931" and found.layer in spilt)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
     explained = any(each.severity == "error" or each.code == "W904" for each in problems)

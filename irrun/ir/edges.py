@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
@@ -25,6 +25,9 @@ _MAX_PAIRED = 100
 TURN = "turn"
 DELETE = "delete"
 """What mends an edge from an input to an output: turned round it is what was meant, or it is there already."""
+
+RENUMBER = "renumber"
+"""What mends ids of ports that are all off by a number, which stands behind it."""
 
 _NOWHERE = (-1.0,)
 """How well edges fit a layer none of whose ports they name."""
@@ -81,7 +84,7 @@ class _Index:
     positions of ports that have none, by their layer and whether they are outputs. `lost` are the edges that arrive
     nowhere, each of which leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only
     edges have, `missing` the output ports; `backward` are edges that lead from an input to an output. Where ids are
-    `shifted` edges have other ones for some layers, which is reported.
+    `shifted` edges have other ones for some layers, and for the ports of those that are `off`, which is reported.
     """
 
     identities: Identities
@@ -93,6 +96,7 @@ class _Index:
     lost: list[_Lost] = field(default_factory=list)
     backward: list[_Backward] = field(default_factory=list)
     shifted: bool = False
+    off: Mapping[Layer, int] = field(default_factory=dict)
 
     @property
     def troubles(self) -> int:
@@ -123,15 +127,33 @@ def connect(graph: Graph, findings: Findings) -> None:
             _disconnect(graph)
             _report_shift(shift, findings)
             index = _connected(graph, lists, findings, shift)
+    off = _ports_off(index, lists) if index.strays or index.missing else {}
+    if off and not index.shifted:
+        del findings.diagnostics[before:]
+        _disconnect(graph)
+        index = _connected(graph, lists, findings, off=off)
+        _report_ports(off, findings)
     _turn_back(index, findings)
     _report_gaps(graph, index, findings)
     _report_missing_outputs(index, findings)
     _report_unconnected(graph, index, findings)
 
 
-def _connected(graph: Graph, lists: Sequence[Element], findings: Findings, shift: Shift | None = None) -> _Index:
-    """Connect what can be connected; what else was found is noted down, and not yet reported."""
+def _connected(
+    graph: Graph,
+    lists: Sequence[Element],
+    findings: Findings,
+    shift: Shift | None = None,
+    off: Mapping[Layer, int] | None = None,
+) -> _Index:
+    """Connect what can be connected; what else was found is noted down, and not yet reported.
+
+    The ids of the ports of layers that are `off` are higher than those that edges have, by a number.
+    """
     index = _index(graph, findings, shift)
+    index.off = off or {}
+    for layer in index.off:
+        del index.written[str(layer.id)]
     if index.identities.loose:
         _identify(graph, index, [edge for listed in lists for edge in listed.children])
     known: dict[tuple[Layer, bool], dict[int, int]] = {}
@@ -156,6 +178,42 @@ def _disconnect(graph: Graph) -> None:
         layer.input_edges = [None] * len(layer.input_edges)
         for value in layer.outputs:
             value.consumers.clear()
+
+
+def _ports_off(index: _Index, lists: Sequence[Element]) -> dict[Layer, int]:
+    """Layers of several ports whose ids are all off by the same number against those that edges have."""
+    suspects = {stray.reader for stray in index.strays} | {layer for layer, _ in index.missing}
+    suspects -= index.identities.doubtful
+    ids = {str(layer.id): layer for layer in suspects}
+    named: dict[tuple[Layer, bool], set[int]] = {}
+    for edge in (edge for listed in lists for edge in listed.children):
+        for output, side in ((True, "from"), (False, "to")):
+            layer = ids.get(edge.attributes.get(f"{side}-layer", ""))
+            port = _plain_number(edge.attributes.get(f"{side}-port"))
+            if layer is not None and port is not None:
+                named.setdefault((layer, output), set()).add(port)
+    off = {}
+    for layer in suspects:
+        inputs, outputs = named.get((layer, False), set()), named.get((layer, True), set())
+        there, given = [port.id for port in layer.input_ports], {value.port.id for value in layer.outputs}
+        by = there[0] - min(inputs) if there and inputs else 0
+        if (
+            by
+            and outputs
+            and sorted(port + by for port in inputs) == sorted(there)
+            and {port + by for port in outputs} <= given
+        ):
+            off[layer] = by
+    return off
+
+
+def _report_ports(off: Mapping[Layer, int], findings: Findings) -> None:
+    for layer, by in off.items():
+        how = "higher" if by > 0 else "lower"
+        message = f"the ids of all ports of layer {layer} are {how} by {abs(by)} than those that edges have"
+        help = "edges name ports by ids, not by positions: change the ones or the others"
+        port = layer.input_ports[0].element
+        findings.add("E206", message, port, "id", layer=layer, help=help, remedy=f"{RENUMBER} {by}")
 
 
 def _report_shift(shift: Shift, findings: Findings) -> None:
@@ -290,6 +348,10 @@ def _connect_edge(
     )
     layers, doubtful = index.identities.layers, index.identities.doubtful
     producer, reader = (layers.get(id) if id is not None else None for id in (from_layer, to_layer))
+    from_port, to_port = (
+        port if port is None or layer is None else port + index.off.get(layer, 0)
+        for port, layer in ((from_port, producer), (to_port, reader))
+    )
     sure = producer is not None and producer not in doubtful
     output = _port(from_port, producer, True, ports) if producer is not None and sure else None
     value = producer.outputs[output] if producer is not None and output is not None else None
@@ -350,6 +412,7 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
     for gap in index.gaps.values():
         edge, name, other = gap[0]
         number, help = edge.attributes[name], None
+        notes: tuple[Note, ...] = ()
         if index.identities.layers:
             low, high = min(index.identities.layers), max(index.identities.layers)
             inside = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
@@ -359,13 +422,15 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
                 help += "; edges lead to it and from it: was the layer deleted, or its id changed?"
             elif inside:
                 help += ", without it: was the layer deleted, or its id changed?"
-        unnamed = _unnamed(graph) if len(index.gaps) == 1 else []
+        others = {layer for _, _, layer in gap}  # which have an edge, if it leads nowhere
+        unnamed = [layer for layer in _unnamed(graph) if layer not in others] if len(index.gaps) == 1 else []
         if len(unnamed) == 1:
             help = f"no edge names layer {unnamed[0]}: is that the one that is meant?"
+            notes = (Note(f"layer {unnamed[0]}", unnamed[0].span),)
         message = f"there is no layer {number} in {where}"
         if index.shifted:
             message, help = f"there is no layer that edges have the id {number} for", "was it deleted?"
-        notes = _naming([each for each, _, _ in gap[1:]])
+        notes += _naming([each for each, _, _ in gap[1:]])
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=notes)
 
 

@@ -53,6 +53,9 @@ def find_shift(layers: Sequence[Layer], edges: Sequence[Element]) -> Shift | Non
     ends = [each for each in read if None not in each]
     if not FEWEST <= len(ends) <= MAX_EDGES:
         return None
+    there = {layer.id for layer in layers}
+    if len({id for a, _, c, _ in ends for id in (a, c)} - there) == 1 and _is_one(ends, there, layers):
+        return None
     ids = sorted({id for producer, _, reader, _ in ends for id in (producer, reader) if id is not None})
     rank = {id: number for number, id in enumerate(ids)}
     ranked = [_Edge(rank[a or 0], b or 0, rank[c or 0], d or 0) for a, b, c, d in ends]
@@ -68,12 +71,20 @@ def find_shift(layers: Sequence[Layer], edges: Sequence[Element]) -> Shift | Non
     if misfits < FEWEST or left * _LEFT > misfits:
         return None
     shifted = {ids[number] + by for number in range(low, high)}
-    there = [number for number, layer in enumerate(layers) if layer.id in shifted]
+    places = [number for number, layer in enumerate(layers) if layer.id in shifted]
     if by < 0:  # the first of two layers of an id is not among them, else the last is not
-        there.reverse()
-    last: dict[int, Layer] = {layers[number].id: layers[number] for number in reversed(there)}
+        places.reverse()
+    last: dict[int, Layer] = {layers[number].id: layers[number] for number in reversed(places)}
     chosen = set(last.values())
     return Shift(tuple(layer for layer in layers if layer in chosen), by, left == 0)
+
+
+def _is_one(ends: Sequence[Sequence[int | None]], there: set[int], layers: Sequence[Layer]) -> bool:
+    """Whether all edges fit but those that name an id which no layer has: then it is that of one layer."""
+    known = {layer.id: layer for layer in layers}
+    return all(
+        a not in there or c not in there or _fits(known[a or 0], b or 0, known[c or 0], d or 0) for a, b, c, d in ends
+    )
 
 
 def _search(

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
-from irrun.ir.edges import DELETE, TURN
+from irrun.ir.edges import DELETE, RENUMBER, TURN
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
 from irrun.ir.layers import UNKNOWN_ID, tensor_names
 from irrun.ir.shifts import find_shift
@@ -140,6 +140,10 @@ def edge_end(case: Case) -> Iterator[Fix]:
     A layer that is not there is not misspelt where several edges name it, or where ids are skipped: then it was
     deleted, or it has another id.
     """
+    if (case.diagnostic.remedy or "").startswith(RENUMBER) and case.layer is not None:
+        yield _renumbered(case, case.layer)
+    if case.element.tag != "edge":  # but a layer of a wrong type
+        return
     if case.diagnostic.remedy == DELETE:
         yield case.fix("delete the edge", case.without(case.element))
         return
@@ -163,6 +167,14 @@ def edge_end(case: Case) -> Iterator[Fix]:
         return
     tried = _PORT_AND_LAYER[name] if code == "E206" else (name,)
     yield from _ended(case, tried, certain=code != "E205" or not case.found(_skips))
+
+
+def _renumbered(case: Case, layer: Layer) -> Fix:
+    """The ports of a layer get the ids that edges have for them."""
+    by = int((case.diagnostic.remedy or "").split()[-1])
+    ports = [*layer.input_ports, *(value.port for value in layer.outputs)]
+    edits = [with_attribute(port.element, "id", str(port.id - by)) for port in ports]
+    return case.fix("give the ports the ids that edges have", *edits)
 
 
 def _turned(case: Case) -> Fix:
