@@ -232,7 +232,7 @@ def _with_inferred(
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     unconnected = {problem.layer for problem in problems if problem.code == "E208"}
-    spilt = {each.layer for each in problems if each.code == "W907" and each.message.startswith("<dim> ")}
+    spilt = {each.layer for each in problems if each.message.startswith(("<dim> is not read", "<port> is not read"))}
     unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
     problems += limited(
         found
