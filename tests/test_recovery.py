@@ -155,6 +155,11 @@ def test_of_a_value_that_is_no_text_nobody_knows_what_is_meant(bad):
     assert fixed(content).content == content
 
 
+def test_of_bytes_in_a_type_nobody_knows_what_is_meant():
+    content = changed(b'type="Convolution"', b'type="Convol\xff\xfeution"')
+    assert all_of(content) == [("E101", 26, "the bytes here are not UTF-8")]
+
+
 @pytest.mark.parametrize("bad", [b"<", b"&"])
 @pytest.mark.parametrize("number", [b'id="2"', b'to-port="1"', b'from-layer="0"'])
 def test_of_numbers_that_connect_layers_none_is_guessed(bad, number):

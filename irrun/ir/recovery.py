@@ -78,6 +78,7 @@ _ENTITY = re.compile(rb"&%s;" % _NAME)
 _DOCTYPE = re.compile(rb"<!DOCTYPE[^>\[]*(\[[^\]]*\]\s*)?>[ \t]*(?:\r\n|\n|\r)?")
 _ENCODING = re.compile(rb"""\s+encoding\s*=\s*("[^"]*"|'[^']*')""")
 _ASIDES = re.compile(rb"\s*+(?:(?:<!--(?:(?!--).)*+-->|<\?(?!xml\s)(?:(?!\?>).)*+\?>)\s*+)*+", re.DOTALL)
+_OPEN_VALUE = re.compile(rb"""(%s)\s*=\s*(?:"[^"]*|'[^']*)\Z""" % _NAME)
 _ASIDE = re.compile(rb"<!--.*?--+>|<!\[CDATA\[.*?]]>|<\?.*?\?>", re.DOTALL)
 _DECLARATION = re.compile(rb"<\?xml\b[^<>]*+>")
 _SOUND_DECLARATION = re.compile(
@@ -132,9 +133,8 @@ def recovered(data: bytes, error: IRError) -> tuple[Element, list[Diagnostic]]:
     found, refusal = _search(original.data)
     if not (found or refusal) or len(found) >= MAX_DAMAGES:
         raise error
-    said = [each for each in found if each.message]
-    told = [_diagnostic(each, original) for each in said]
-    unsure = {each.line for each, damage in zip(told, said, strict=True) if not damage.sure}
+    told = [_diagnostic(each, original) for each in found if each.message]
+    unsure = {original.position(each.place)[0] for each in found if not each.sure}
     source = MendedSource(original, [(each.start, each.end, each.text.encode()) for each in found], unsure)
     try:
         return parse_source(source), told
@@ -206,7 +206,14 @@ def _of_encoding(data: bytes) -> Iterator[Damage]:
     also = f", nor those in {more:,} more place{'s' * (more > 1)}" if more else ""
     for number, (start, end) in enumerate(wrong):
         message = "" if number else f"the bytes here are not UTF-8{also}"
-        yield Damage(start, end, "\ufffd", start, message, UTF8, "")
+        yield Damage(start, end, "\ufffd", start, message, UTF8, "", sure=_is_in_free_text(data, start))
+
+
+def _is_in_free_text(data: bytes, at: int) -> bool:
+    """Whether a byte is in a value that may be any text, or in none."""
+    begin = max(data.rfind(b"<", 0, at), at - MAX_VALUE, 0)
+    attribute = _OPEN_VALUE.search(data, begin, at)
+    return attribute is None or attribute[1].decode() in _FREE
 
 
 def _declared_encoding(data: bytes) -> tuple[str, int, int] | None:
