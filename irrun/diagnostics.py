@@ -11,6 +11,10 @@ from irrun.records import NamedTuple, dataclass
 MAX_ALIKE = 2000
 """Diagnostics of one code that are listed; a file may be broken in a million places."""
 
+FIRST = "first"
+SECOND = "second"
+"""The remedies of an attribute that is given twice: which of the two stays."""
+
 LONGEST_TEXT = 2000
 """Characters of a message or a help; names and values in them may be of any length."""
 
@@ -104,7 +108,8 @@ class Diagnostic:
     error for the release that was asked about. `label` is the constraint of the op that is broken (C1, C2, ...), and
     `file` the file that `span` lies in. `fixes` are found on request, by `irrun.check.fixes`, the likeliest first. It
     stands for a `number` of such, which is more than 1 where the others are not listed. An error that a run was told to
-    pass over is `ignored`, and no more than a warning.
+    pass over is `ignored`, and no more than a warning. `remedy` is a word for what mends
+    it, where a code has several, which is what fixes go by.
     """
 
     code: str
@@ -118,6 +123,7 @@ class Diagnostic:
     fixes: tuple[Fix, ...] = field(default=())
     number: int = 1
     ignored: bool = False
+    remedy: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "message", clipped(self.message, LONGEST_TEXT))

@@ -218,6 +218,7 @@ def test_a_tag_without_its_bracket_is_one_error_there(tag, tmp_path):
     content = text[:at] + text[at + 1 :]
     path = tmp_path / "model.xml"
     path.write_bytes(content)
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
     (found,) = irrun.validate(path).diagnostics
     assert (found.code, found.line) == ("E101", text[:at].count(b"\n") + 1)
     assert found.message.startswith("`<` is missing before")
@@ -693,3 +694,37 @@ def test_a_second_output_gets_a_name_of_its_own_as_its_tensor_does(tmp_path):
     result = mended(tmp_path / "m.xml", content, unsafe=True)
     assert (result.content.count(b'output_names="res_1"'), result.content.count(b' names="res_1"')) == (1, 1)
     assert not result.report.diagnostics
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong"),
+    [
+        (b'type="Convolution" version="opset1"', b'type="Result" version="opset1"'),  # which ends the graph
+        (
+            b'type="Const" version="opset1"',
+            b'type="EmbeddingSegmentsSum" version="opset1"',
+        ),  # of more inputs, in opset3
+        (b'type="Const" version="opset1"', b'type="result" version="opset1"'),
+        (b'type="Parameter" version="opset1"', b'type="Constant" version="opset1"'),
+    ],
+)
+def test_a_type_that_the_form_of_the_layer_speaks_against_is_not_mended_safely(right, wrong, tmp_path):
+    content = SAMPLE.read_bytes().replace(right, wrong, 1)
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    assert irrun.validate(path).errors
+    assert mended(path, content).content == content
+    assert mended(path, content, unsafe=True).report.diagnostics
+
+
+def test_dims_behind_their_port_are_one_warning(tmp_path):
+    lines = SAMPLE.read_bytes().split(b"\n")
+    at = lines.index(b"\t\t\t\t</port>", 110)
+    lines[at - 1], lines[at] = lines[at], lines[at - 1]
+    path = tmp_path / "model.xml"
+    path.write_bytes(b"\n".join(lines))
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.line) == ("W907", at + 1)
+    assert mended(path, path.read_bytes()).content == SAMPLE.read_bytes()

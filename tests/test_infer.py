@@ -170,3 +170,39 @@ def test_a_value_that_means_something_elsewhere(tmp_path, ratio, advice):
     (found,) = irrun.validate(net.save(tmp_path)).diagnostics
     assert (found.code, found.message) == ("E307", f"attribute `sampling_ratio` is {ratio}, expected 0 or more")
     assert found.help == f"{advice}see detection/roi-align-3.rst"
+
+
+def read_value(net, init, **data):
+    given = {"variable_id": "v", "variable_type": "f32", "variable_shape": "2,4"} | data
+    (value,) = net.layer("ReadValue", [init], [("f32", (2, 4))], "opset6", **given)
+    (sum_,) = net.layer("Add", [value, value], [("f32", (2, 4))])
+    net.layer("Assign", [sum_], [("f32", (2, 4))], "opset6", variable_id="v")
+    net.result(sum_)
+
+
+@pytest.mark.parametrize(
+    ("data", "label"),
+    [
+        ({"variable_shape": "2,5"}, "C2"),
+        ({"variable_shape": "2"}, "C2"),
+        ({"variable_shape": "2,4,?"}, "C2"),
+        ({"variable_type": "f16"}, "C3"),
+    ],
+)
+def test_an_attribute_is_the_place_where_all_ports_agree_without_it(data, label, tmp_path):
+    net = Model()
+    read_value(net, net.parameter("x", "f32", (2, 4)), **data)
+    path = net.save(tmp_path)
+    (found,) = irrun.validate(path).diagnostics
+    line = path.read_text().split("\n")[found.line - 1]
+    assert (found.code, found.label) == ("E401", label)
+    assert line[found.column - 1 :].startswith(next(iter(data)))
+
+
+@pytest.mark.parametrize(("type", "shape"), [("f32", (2, 5)), ("f16", (2, 4))])
+def test_an_input_is_the_place_where_it_is_not_what_the_rest_declares(type, shape, tmp_path):
+    net = Model()
+    read_value(net, net.parameter("x", type, shape))
+    path = net.save(tmp_path)
+    found = irrun.validate(path).errors[0]
+    assert path.read_text().split("\n")[found.line - 1].startswith("<port")

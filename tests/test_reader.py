@@ -2,7 +2,8 @@
 
 import os
 import re
-from itertools import combinations
+from itertools import combinations, pairwise
+from pathlib import Path
 
 import numpy as np
 import openvino as ov
@@ -1182,3 +1183,36 @@ def test_an_assign_of_opset3_stores_what_depends_on_its_read_value(tmp_path):
     assert (found.code, found.layer.type) == ("E219", "Assign")
     with pytest.raises(RuntimeError, match="find variable"):
         ov.Core().read_model(tmp_path / "model.xml")
+
+
+SAMPLE = Path("samples/cnn/model.xml")
+
+
+def moved(line, other):
+    """The sample with a line and the next one exchanged, the first of them that begin so."""
+    lines = SAMPLE.read_bytes().split(b"\n")
+    at = next(
+        at
+        for at, (one, two) in enumerate(pairwise(lines))
+        if at > 14 and one.strip().startswith(line) and two.strip().startswith(other)
+    )
+    lines[at], lines[at + 1] = lines[at + 1], lines[at]
+    return b"\n".join(lines), at + 1
+
+
+@pytest.mark.parametrize(
+    ("line", "other", "code", "message", "behind"),
+    [
+        (b"</layer>", b"<layer", "E220", "<layer> is not read in another <layer>", 0),
+        (b"<layer", b"<data", "E220", "<data> is not read in <layers>", 0),
+        (b"<data", b"<output>", "E220", "<data> is not read in <output>", 1),
+        (b"<data", b"<input>", "E220", "<data> is not read in <input>", 1),
+        (b"</port>", b"<port", "E220", "<port> is not read in another <port>", 0),
+        (b"<dim>", b"</port>", "W907", None, 1),
+    ],
+)
+def test_a_line_that_was_moved_is_one_diagnostic(line, other, code, message, behind):
+    content, place = moved(line, other)
+    (found,) = irrun.validate(content, SAMPLE.with_suffix(".bin").read_bytes()).diagnostics
+    assert (found.code, found.line) == (code, place + behind)
+    assert message in (None, found.message)

@@ -1,6 +1,7 @@
 """Bytes of the .bin that nothing reads, and weights that were never written: one warning for the file."""
 
 import re
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -60,6 +61,33 @@ def test_a_bin_of_another_model_is_one_error(rows, tmp_path):
     assert message.endswith(f"another model: it has {rows * 128} bytes, but the Consts end at byte 23848")
     path.write_text(path.read_text().replace('keep_dims="true"', 'keep_dims="maybe"', 1))
     assert sorted(code for code, _ in told(path)) == ["E307", "E503"]
+
+
+def turned(path):
+    """The .bin with the bytes of each number in the other order."""
+    sound = path.with_suffix(".bin").read_bytes()
+    weights = bytearray(sound)
+    for type, offset, size in re.findall(
+        r'element_type="(\w+)" shape="[^"]*" offset="(\d+)" size="(\d+)"', path.read_text()
+    ):
+        numbers = np.frombuffer(sound, f"{type[0]}{int(type[1:]) // 8}", int(size) * 8 // int(type[1:]), int(offset))
+        weights[int(offset) : int(offset) + int(size)] = numbers.byteswap().tobytes()
+    return bytes(weights)
+
+
+@pytest.mark.parametrize("kind", ["turned", "random", "zero"])
+def test_a_bin_of_the_right_size_that_is_wrong_all_through_is_one_error(kind, tmp_path):
+    path = Path("samples/transformer-block/model.xml")
+    size = path.with_suffix(".bin").stat().st_size
+    weights = {"turned": turned(path), "random": np.random.default_rng(0).bytes(size), "zero": bytes(size)}[kind]
+    (found,) = irrun.validate(path.read_bytes(), weights).diagnostics
+    says = {
+        "turned": "has its bytes in another order than an IR: the last of each number comes first",
+        "random": "is not that of this model: 10 constants in it have numbers that make no sense",
+        "zero": "is zero from its first byte to its last",
+    }
+    assert (found.code, found.message) == ("E503", f"`<weights>` {says[kind]}")
+    assert found.notes[0].message.startswith("layer ")
 
 
 def test_a_wrong_axis_in_a_bin_that_was_cut_off_is_told_beside_that(tmp_path):

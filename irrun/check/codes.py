@@ -23,7 +23,9 @@ class Code:
 CODES: dict[str, Code] = {
     "E101": Code(
         "not well-formed XML",
-        "The text breaks the rules of XML, so nothing after this place can be trusted and reading stops here. "
+        "The text breaks the rules of XML. Where it leaves one reading all the same, such as with a plain & in a name "
+        "or a value without quotes, it is read so and the rest is checked; else nothing after this place can be "
+        "trusted, and reading stops here. Of an attribute that is given twice OpenVINO reads the first. "
         "OpenVINO's parser is laxer about some of it (attributes given twice, undefined entities, bytes that are "
         "not UTF-8), other tools are not. Samples on the operation specification pages are abbreviated with `...` "
         "and have ports that are closed too early: complete them before you use them.",
@@ -52,7 +54,7 @@ CODES: dict[str, Code] = {
     "E105": Code(
         "DOCTYPE declaration",
         "A document type declaration can define entities that grow without bound or fetch other files, so irrun "
-        "refuses it instead of expanding anything. OpenVINO expands no entities and leaves them as they are "
+        "passes over it and expands nothing. OpenVINO expands no entities and leaves them as they are "
         "written. An IR needs no declaration: delete it.",
         ('<!DOCTYPE net [<!ENTITY n "7">]><net version="11"/>', '<net version="11"/>'),
     ),
@@ -305,6 +307,15 @@ CODES: dict[str, Code] = {
         "The layer has `output_names`, as a Result has that ends the graph in an output of these names, and it has no "
         "outputs of its own, but another type. OpenVINO does not build it: the model has one output less.",
         ('<layer ... type="ReLU" output_names="probs">', '<layer ... type="Result" output_names="probs">'),
+    ),
+    "E226": Code(
+        "layer ids that are shifted against the edges",
+        "Edges name layers by ids. From one layer on, or for some in a row, the ids in <layers> are all higher or all "
+        "lower by the same number than those in <edges>, whose ports and types fit otherwise. This comes of a layer "
+        "that was inserted or deleted by hand, with the layers behind it counted anew and the edges left as they were, "
+        "or the other way round. Ids need not be consecutive: give a new layer one that is free, and leave all others "
+        "as they are.",
+        ('<layer id="3"> that the edges call 2, <layer id="4"> that they call 3', '<layer id="2">, <layer id="3">'),
     ),
     "E301": Code(
         "unknown operation",

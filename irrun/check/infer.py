@@ -22,7 +22,7 @@ from irrun.check.doubts import doubtful_source
 from irrun.check.further import Patience, depends, further
 from irrun.check.ignoring import as_ignored, as_refused, can_go_on, declared_outputs, is_about_data, unchecked
 from irrun.check.lookup import find_op
-from irrun.check.origins import as_meant, as_told, cause_of, fits, misarrived, misdeclared
+from irrun.check.origins import as_meant, as_told, attribute_at_odds, cause_of, fits, misarrived, misdeclared
 from irrun.check.unbuilt import Unbuilt, as_unbuilt
 from irrun.diagnostics import MAX_ALIKE, Diagnostic, Note, Span
 from irrun.interruption import hand_on
@@ -277,7 +277,8 @@ def _broken(
     suspect, taken = (None if each in apart else each for each in (suspect, taken))
     others = [each for each in others if each not in apart]
     inference.report_all(apart)
-    found = violated(violation, op, layer, inputs, suspect)
+    odd = attribute_at_odds(violation, op, layer, inputs, attrs) if suspect is None else None
+    found = violated(violation, op, layer, inputs, suspect, odd)
     if taken is not None and found.code != "E302" and found.code not in inference.ignore:
         others.remove(taken)
         found = _with_taken(found, taken)
@@ -339,7 +340,8 @@ def _tell_further(
     if first in more.following and said is not None:
         inference.betrayed.setdefault(wrong[0], []).append(said)
     for violation in more.violations:
-        found = violated(violation, op, layer, inputs)
+        odd = attribute_at_odds(violation, op, layer, inputs, attrs)
+        found = violated(violation, op, layer, inputs, odd=odd)
         inference.report(found, _rule(violation), further=True)
         if violation in more.following:
             inference.betrayed.setdefault(wrong[0], []).append(found)
@@ -494,10 +496,12 @@ def violated(
     layer: Layer,
     inputs: Sequence[Tensor | None],
     suspect: Diagnostic | None = None,
+    odd: str | None = None,
 ) -> Diagnostic:
     """The diagnostic of a broken rule, with where the offending input comes from and what is known of it.
 
-    A `suspect` is an attribute that is not read: then that is the place, and what is said of it comes first.
+    A `suspect` is an attribute that is not read: then that is the place, and what is said of it comes first. An `odd`
+    one is the place as well, where an input does not go with it.
     """
     constraint = violation.label.startswith("C")
     notes = []
@@ -513,6 +517,8 @@ def violated(
     attribute = next((name for name in (violation.port, *violation.about) if name in layer.attributes), None)
     if span is layer_span and layer.data and isinstance(attribute, str):
         span = attribute_span(layer.data, attribute)
+    if odd is not None and layer.data:
+        span = attribute_span(layer.data, odd)
     if violation.place is not None:
         entry, name = _entry(violation.place[0], layer), violation.place[1]
         span = attribute_span(entry, name) if name in entry.attributes else entry.span

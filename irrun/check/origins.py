@@ -4,7 +4,7 @@ if these were. What cannot be computed for that reason alone is told there."""
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from irrun.diagnostics import Diagnostic, Note, Span
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer, Port, Value
 from irrun.spec.dims import Shape, fresh, incompatible
-from irrun.spec.op import Op, Tensor
+from irrun.spec.op import Op, Tensor, Violation
 
 if TYPE_CHECKING:
     from irrun.check.infer import Inference
@@ -92,6 +92,30 @@ def cause_of(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) 
             return value
         value = before
     return None
+
+
+def attribute_at_odds(
+    violation: Violation, op: Op, layer: Layer, inputs: Sequence[Tensor | None], attrs: Mapping[str, Any]
+) -> str | None:
+    """The attribute that an input does not go with, and that is wrong rather than the input: this is as ports declare
+    on both sides, and whatever it were, the layer would not give what its own ports declare."""
+    names = [name for name in violation.about if name in layer.attributes]
+    number = next((number for number, port in enumerate(op.inputs) if port.name == violation.port), len(inputs))
+    if layer.bodies or len(names) != 1 or number >= len(inputs):
+        return None
+    tensor, value, port = inputs[number], layer.inputs[number], layer.input_ports[number]
+    told = port.precision is not None or port.dims
+    if tensor is None or value is None or not told or not (as_told(port, tensor) and as_told(value.port, tensor)):
+        return None
+    unknown = [Tensor("dynamic", None) if each is tensor else each for each in inputs]
+    try:
+        outputs = op.infer(unknown, attrs).outputs
+    except Exception as error:  # a rule is broken, or fails itself
+        hand_on(error)
+        return None
+    declared = [output.port for output in layer.outputs]
+    odd = any(not fits(port, output) for port, output in zip(declared, outputs, strict=False))
+    return names[0] if odd else None
 
 
 def _first_wrong(

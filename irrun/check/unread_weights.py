@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from itertools import chain
 
 from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, Note, counted
@@ -26,27 +27,70 @@ _ENDLESS, _SHORT = 2**29, 64
 of such numbers has at most."""
 
 
+_MOST_READ = 1 << 28
+"""Bytes of a .bin that are looked through to see whether all are zero."""
+
+
 def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
-    """An error of a .bin that is longer or shorter than the Consts say, and in which a layer is given no numbers that
-    make sense: then it is that of another model, and no number in it is of this one."""
+    """An error of a .bin in which a layer is given no numbers that make sense, while it is longer or shorter than the
+    Consts say, or other layers are given such numbers, too: then it is that of another model, or in another order of
+    bytes, and no number in it is of this one."""
     weights = model.weights
     failed = {each.layer: each for each in inference.diagnostics if each.severity == "error" and each.layer is not None}
     if not failed or not weights.size or weights.doubtful or model.edited:
         return None
     layers = [*model.graph.walk()]
     end = max((_end(layer) for layer in layers if layer.type == "Const"), default=0)
-    if end == weights.size:
+    readers = {value.layer: layer for layer in layers if layer.label in failed for value in layer.inputs if value}
+    known = [(layer, numbers) for layer in layers if (numbers := _numbers(layer, weights))]
+    senseless = [layer for layer, numbers in known if any(map(_is_senseless, numbers))]
+    turned = [layer for layer, numbers in known if _is_turned(layer, numbers, weights)]
+    constant = next((layer for layer, _ in known if layer in readers), None)
+    if constant is None:
         return None
-    readers = [(layer, value.layer) for layer in layers if layer.label in failed for value in layer.inputs if value]
-    for reader, constant in readers:
-        if any(map(_is_senseless, _numbers(constant, weights))):
-            message = f"`{weights.path or 'the .bin'}` is that of another model: "
-            message += f"it has {weights.size} bytes, but the Consts end at byte {end}"
-            found = failed[reader.label]
-            notes = (Note(f"layer {reader}: {found.message}", found.span),)
-            help = "take the .bin that was written with the .xml; of its numbers nothing else is told"
-            return replace(_at(constant, "E503", message, help), notes=notes)
-    return None
+    name = f"`{weights.path or 'the .bin'}`"
+    help = "take the .bin that was written with the .xml; of its numbers nothing else is told"
+    some = [layer for layer, numbers in known if any(numbers)]
+    blamed = [layer for layer in senseless if layer in readers]
+    failing = [layer for layer, _ in known if layer in readers]
+    if end != weights.size and (blamed or len(failing) >= _FEW):
+        constant = (blamed or failing)[0]
+        message = f"{name} is that of another model: it has {weights.size} bytes, but the Consts end at byte {end}"
+    elif turned == some and constant in turned and sum(map(bool, chain(*(numbers for _, numbers in known)))) > 1:
+        message = f"{name} has its bytes in another order than an IR: the last of each number comes first"
+        help = "numbers are little-endian in a .bin; was it written on another machine, or by another program?"
+    elif len(senseless) > 1 and len(blamed) * 2 > len(some):
+        constant = blamed[0]
+        message = f"{name} is not that of this model: {len(senseless)} constants in it have numbers that make no sense"
+    elif len(known) > 1 and not some and _is_zero(layers, weights):
+        message = f"{name} is zero from its first byte to its last"
+        help = "was it downloaded or copied? Some programs make a file as long as it will be before they fill it"
+    else:
+        return None
+    reader = readers[constant]
+    found = failed[reader.label]
+    notes = (Note(f"layer {reader}: {found.message}", found.span),)
+    return replace(_at(constant, "E503", message, help), notes=notes)
+
+
+def _is_turned(layer: Layer, numbers: Sequence[int], weights: Weights) -> bool:
+    """Whether all numbers of a Const, which are not all 0, are far smaller with the bytes of each turned round."""
+    blob = weights.checked(layer)
+    size = 4 if blob is not None and blob.element_type == "i32" else 8
+    turned = [int.from_bytes(number.to_bytes(size, "little", signed=True), "big", signed=True) for number in numbers]
+    pairs = [*zip(numbers, turned, strict=True)]
+    return any(numbers) and all(number == other or abs(other) < abs(number) >> 8 for number, other in pairs)
+
+
+def _is_zero(layers: Sequence[Layer], weights: Weights) -> bool:
+    """Whether all that Consts read is zero, if it is not more than is quickly read."""
+    if (weights.size or 0) > _MOST_READ:
+        return False
+    try:
+        blocks = (block for layer in layers if weights.checked(layer) for block in weights.blocks(layer))
+        return all(block.count(0) == len(block) for block in blocks)
+    except WeightsError:  # the file changes; who reads it next reports it
+        return False
 
 
 def _end(constant: Layer) -> int:

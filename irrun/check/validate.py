@@ -21,8 +21,9 @@ from irrun.check.origins import told_at_causes
 from irrun.check.rewiring import told_at_readers, told_of_edges
 from irrun.check.unread_weights import check_whole, of_another_model
 from irrun.check.variables import check_variables
-from irrun.diagnostics import LONGEST_NAME, Diagnostic, Span, clipped, limited
+from irrun.diagnostics import FIRST, LONGEST_NAME, Diagnostic, Span, clipped, limited
 from irrun.ir.graph import Layer, Model, leading_to
+from irrun.ir.lines import MendedSource
 from irrun.ir.reader import check_form, read
 from irrun.ir.sources import Source, opened
 from irrun.ir.weights import Weights
@@ -130,6 +131,32 @@ def validate(
     errors of a code in `ignore` cannot be ignored, OSError where an open file cannot be read, TypeError where something
     else is given than a model.
     """
+    report = _validated(model, weights, shapes, content, searched, ignore)
+    given_twice = [found for found in report.diagnostics if found.remedy == FIRST]
+    if len(given_twice) in (0, _weight(report)) or hasattr(weights, "read"):
+        return report
+    from irrun.ir.recovery import as_second, second_readings  # most texts have no attribute twice
+
+    text = report.content if report.content is not None else report.path.read_bytes()
+    other = _validated(report.path, weights, shapes, second_readings(text), searched, ignore)
+    if _weight(other) + len(given_twice) >= _weight(report):
+        return report
+    told = [*other.diagnostics, *map(as_second, given_twice)]
+    return replace(other, diagnostics=_sorted(told, report.path), content=report.content)
+
+
+def _weight(report: Report) -> int:
+    return len(report.diagnostics) - len(report.infos)
+
+
+def _validated(
+    model: Model | Source,
+    weights: Source | None,
+    shapes: GivenShapes | None,
+    content: bytes | None,
+    searched: int | None,
+    ignore: Iterable[str],
+) -> Report:
     problems: list[Diagnostic] = []
     if isinstance(model, Model):
         path, found, content = model.path, model, model.content
@@ -149,6 +176,9 @@ def validate(
         found = replace(found, weights=Weights(None))  # so that nothing is said of what it holds
         inference = infer(found.graph, found.weights, tensors, ignore=ignored)
     problems = _with_inferred(problems, found, inference, searched, sizes=not shapes)
+    source = found.graph.element.source
+    if isinstance(source, MendedSource):
+        problems = [each for each in problems if each.code == "E101" or each.line not in source.unsure]
     return Report(path, _sorted(problems, path), found, inference, len(inference.nodes), content)
 
 
@@ -173,6 +203,8 @@ def _with_inferred(
         if each.layer not in exchanged or each.code not in ("W931", "W932")
     ]
     inferred = [*told_at_causes([*inference.diagnostics, *bodies, *variables], declared, inference)]
+    if any(each.code == "E511" for each in problems):  # which tells where bytes are read twice
+        problems = [each for each in problems if each.code != "W909"]
     cycles = [each for each in problems if each.code == "E209"]
     problems = [each for each in problems if each.code != "E209"]
     inferred = told_of_edges([*cycles, *inferred], model.graph)
@@ -200,12 +232,14 @@ def _with_inferred(
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     unconnected = {problem.layer for problem in problems if problem.code == "E208"}
+    spilt = {each.layer for each in problems if each.message.startswith(("<dim> is not read", "<port> is not read"))}
     unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
     problems += limited(
         found
         for found in later
         if not (found.code in ("W944", "W946", "E310") and found.layer in portless)
         and not (found.code in ("W931", "W932") and found.layer in unconnected)
+        and not (found.code == "W931" and found.layer in spilt)
         and not (found.code in ("E302", "E306", "W930") and found.layer in unfed)
     )
     explained = any(each.severity == "error" or each.code == "W904" for each in problems)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import field
 from functools import lru_cache
 
@@ -12,6 +12,7 @@ from irrun.ir.graph import Graph, Layer, Port, Value
 from irrun.ir.identities import MAX_LOOSE, Identities
 from irrun.ir.layers import UNKNOWN_ID
 from irrun.ir.plain import PlainEdge
+from irrun.ir.shifts import FEWEST, Shift, find_shift
 from irrun.ir.unread import EDGE_ATTRIBUTES, joined, members, report_attributes, report_element
 from irrun.ir.xml import Deferred, Element
 from irrun.records import dataclass
@@ -20,6 +21,13 @@ _ENDS = ("from-layer", "from-port", "to-layer", "to-port")
 
 _MAX_PAIRED = 100
 """Edges of a graph that arrive at a wrong port for which an input is looked for that they can be meant for."""
+
+TURN = "turn"
+DELETE = "delete"
+"""What mends an edge from an input to an output: turned round it is what was meant, or it is there already."""
+
+RENUMBER = "renumber"
+"""What mends ids of ports that are all off by a number, which stands behind it."""
 
 _NOWHERE = (-1.0,)
 """How well edges fit a layer none of whose ports they name."""
@@ -75,7 +83,8 @@ class _Index:
     `written` has layers by the text of their id, if all of their ports have ids of their own; `nameless` are the
     positions of ports that have none, by their layer and whether they are outputs. `lost` are the edges that arrive
     nowhere, each of which leaves some input without one, as may do each of the `strays`. `gaps` are the ids that only
-    edges have, `missing` the output ports; `backward` are edges that lead from an input to an output.
+    edges have, `missing` the output ports; `backward` are edges that lead from an input to an output. Where ids are
+    `shifted` edges have other ones for some layers, and for the ports of those that are `off`, which is reported.
     """
 
     identities: Identities
@@ -86,11 +95,17 @@ class _Index:
     missing: dict[tuple[Layer, int], list[Element]] = field(default_factory=dict)
     lost: list[_Lost] = field(default_factory=list)
     backward: list[_Backward] = field(default_factory=list)
+    shifted: bool = False
+    off: Mapping[Layer, int] = field(default_factory=dict)
+
+    @property
+    def troubles(self) -> int:
+        """How many edges lead astray."""
+        return sum(map(len, (self.strays, self.gaps, self.missing, self.lost, self.backward)))
 
 
 def connect(graph: Graph, findings: Findings) -> None:
     """Fill the inputs of the layers and the consumers of their values."""
-    index = _index(graph, findings)
     lists = joined(graph, "edges", findings)
     if not any(listed.children for listed in lists):
         ports = sum(len(layer.input_ports) for layer in graph.layers)
@@ -101,7 +116,44 @@ def connect(graph: Graph, findings: Findings) -> None:
         elif ports > 1:
             findings.add("E112", "<edges> is empty", lists[0], graph=graph, layer=graph.owner, help=help)
         if not lists or ports > 1:
+            _index(graph, findings)
             return
+    before = len(findings.diagnostics)
+    index = _connected(graph, lists, findings)
+    if index.troubles >= FEWEST or index.identities.doubtful:
+        shift = find_shift(graph.layers, [edge for listed in lists for edge in listed.children])
+        if shift is not None:
+            del findings.diagnostics[before:]
+            _disconnect(graph)
+            _report_shift(shift, findings)
+            index = _connected(graph, lists, findings, shift)
+    off = _ports_off(index, lists) if index.strays or index.missing else {}
+    if off and not index.shifted:
+        del findings.diagnostics[before:]
+        _disconnect(graph)
+        index = _connected(graph, lists, findings, off=off)
+        _report_ports(off, findings)
+    _turn_back(index, findings)
+    _report_gaps(graph, index, findings)
+    _report_missing_outputs(index, findings)
+    _report_unconnected(graph, index, findings)
+
+
+def _connected(
+    graph: Graph,
+    lists: Sequence[Element],
+    findings: Findings,
+    shift: Shift | None = None,
+    off: Mapping[Layer, int] | None = None,
+) -> _Index:
+    """Connect what can be connected; what else was found is noted down, and not yet reported.
+
+    The ids of the ports of layers that are `off` are higher than those that edges have, by a number.
+    """
+    index = _index(graph, findings, shift)
+    index.off = off or {}
+    for layer in index.off:
+        del index.written[str(layer.id)]
     if index.identities.loose:
         _identify(graph, index, [edge for listed in lists for edge in listed.children])
     known: dict[tuple[Layer, bool], dict[int, int]] = {}
@@ -116,15 +168,69 @@ def connect(graph: Graph, findings: Findings) -> None:
     for edge in misplaced:  # which is reported
         if not _connect_plainly(edge, index):
             _connect_edge(edge, graph, index, known, findings, spare=True)
-    _turn_back(index, findings)
-    _report_gaps(graph, index, findings)
-    _report_missing_outputs(index, findings)
-    _report_unconnected(graph, index, findings)
+    return index
 
 
-def _index(graph: Graph, findings: Findings) -> _Index:
+def _disconnect(graph: Graph) -> None:
+    graph.unsure = False
+    for layer in graph.layers:
+        layer.inputs = [None] * len(layer.inputs)
+        layer.input_edges = [None] * len(layer.input_edges)
+        for value in layer.outputs:
+            value.consumers.clear()
+
+
+def _ports_off(index: _Index, lists: Sequence[Element]) -> dict[Layer, int]:
+    """Layers of several ports whose ids are all off by the same number against those that edges have."""
+    suspects = {stray.reader for stray in index.strays} | {layer for layer, _ in index.missing}
+    suspects -= index.identities.doubtful
+    ids = {str(layer.id): layer for layer in suspects}
+    named: dict[tuple[Layer, bool], set[int]] = {}
+    for edge in (edge for listed in lists for edge in listed.children):
+        for output, side in ((True, "from"), (False, "to")):
+            layer = ids.get(edge.attributes.get(f"{side}-layer", ""))
+            port = _plain_number(edge.attributes.get(f"{side}-port"))
+            if layer is not None and port is not None:
+                named.setdefault((layer, output), set()).add(port)
+    off = {}
+    for layer in suspects:
+        inputs, outputs = named.get((layer, False), set()), named.get((layer, True), set())
+        there, given = [port.id for port in layer.input_ports], {value.port.id for value in layer.outputs}
+        by = there[0] - min(inputs) if there and inputs else 0
+        if (
+            by
+            and outputs
+            and sorted(port + by for port in inputs) == sorted(there)
+            and {port + by for port in outputs} <= given
+        ):
+            off[layer] = by
+    return off
+
+
+def _report_ports(off: Mapping[Layer, int], findings: Findings) -> None:
+    for layer, by in off.items():
+        how = "higher" if by > 0 else "lower"
+        message = f"the ids of all ports of layer {layer} are {how} by {abs(by)} than those that edges have"
+        help = "edges name ports by ids, not by positions: change the ones or the others"
+        port = layer.input_ports[0].element
+        findings.add("E206", message, port, "id", layer=layer, help=help, remedy=f"{RENUMBER} {by}")
+
+
+def _report_shift(shift: Shift, findings: Findings) -> None:
+    first, last, number = shift.layers[0], shift.layers[-1], abs(shift.by)
+    how = f"{('one', 'two', 'three')[number - 1]} {'higher' if shift.by > 0 else 'lower'}"
+    message = f"the ids of {len(shift.layers)} layers, from {first} to {last}, are {how} than those that edges have"
+    help = f"was a layer {'inserted' if shift.by > 0 else 'deleted'} here? give these layers ids that are "
+    help += f"{how.replace('higher', 'lower') if shift.by > 0 else how.replace('lower', 'higher')}, or change the edges"
+    findings.add("E226", message, first.element, "id", layer=first, help=help)
+
+
+def _index(graph: Graph, findings: Findings, shift: Shift | None = None) -> _Index:
+    off = dict.fromkeys(shift.layers, shift.by) if shift is not None else {}
     identities = Identities({})
     index = _Index(identities)
+    for layer in off:
+        identities.layers[layer.id - off[layer]] = layer
     alike: dict[int, list[Layer]] = {}
     for layer in graph.layers:
         if not layer.element.deferred:  # else its ports have ids of their own
@@ -133,7 +239,12 @@ def _index(graph: Graph, findings: Findings) -> _Index:
             identities.loose.append([layer])
             identities.doubtful.add(layer)
             continue
-        first = identities.layers.setdefault(layer.id, layer)
+        id = layer.id - off.get(layer, 0)
+        first = identities.layers.setdefault(id, layer)
+        if first is not layer and shift is not None:  # it was inserted: edges have its id for the one behind it
+            if not shift.all:  # unless both have the same one there
+                identities.doubtful |= {layer, *(each for each in graph.layers if each.id == layer.id - shift.by)}
+            continue
         if first is not layer:
             group = alike.setdefault(layer.id, [first])
             group.append(layer)
@@ -147,8 +258,31 @@ def _index(graph: Graph, findings: Findings) -> _Index:
         graph.unsure = True
         findings.identities[graph] = identities
     strange = identities.doubtful.union(layer for layer, _ in index.nameless)
+    if shift is not None:
+        _identify_ends(graph, identities, findings)
+        index.shifted = True
+        index.written = {str(id): layer for id, layer in identities.layers.items() if layer not in strange}
+        return index
     index.written = {str(layer.id): layer for layer in graph.layers if layer not in strange}
     return index
+
+
+def _identify_ends(graph: Graph, identities: Identities, findings: Findings) -> None:
+    """Have entries of port maps name the layers of a body as edges do, if that makes more of them Parameters and
+    Results."""
+    owner, tag = graph.owner, graph.element.tag
+    if owner is None:
+        return
+    entries = [entry for map in owner.element.findall(tag.replace("body", "port_map")) for entry in map.children]
+    ids = [(entry.tag == "input", whole_number(entry.attributes.get("internal_layer_id", ""))) for entry in entries]
+    plain = {layer.id: layer for layer in reversed(graph.layers)}
+
+    def fitting(layers: dict[int, Layer]) -> int:
+        ends = ((layers.get(-1 if id is None else id), "Parameter" if first else "Result") for first, id in ids)
+        return sum(layer is not None and layer.type == type for layer, type in ends)
+
+    if fitting(identities.layers) >= fitting(plain):
+        findings.identities[graph] = identities
 
 
 def _note_nameless(layer: Layer, index: _Index) -> None:
@@ -214,6 +348,10 @@ def _connect_edge(
     )
     layers, doubtful = index.identities.layers, index.identities.doubtful
     producer, reader = (layers.get(id) if id is not None else None for id in (from_layer, to_layer))
+    from_port, to_port = (
+        port if port is None or layer is None else port + index.off.get(layer, 0)
+        for port, layer in ((from_port, producer), (to_port, reader))
+    )
     sure = producer is not None and producer not in doubtful
     output = _port(from_port, producer, True, ports) if producer is not None and sure else None
     value = producer.outputs[output] if producer is not None and output is not None else None
@@ -257,13 +395,15 @@ def _turn_back(index: _Index, findings: Findings) -> None:
         help = f'turn it round: from-layer="{value.layer.id}" from-port="{value.port.id}" '
         help += f'to-layer="{reader.id}" to-port="{port}"'
         notes: tuple[Note, ...] = ()
+        remedy = TURN
         if other is not None:
+            remedy = DELETE
             help, notes = "delete it: another edge leads to this input", (Note("the other one", other.span),)
         else:
             reader.input_edges[number] = edge
             reader.inputs[number] = value
             value.consumers.append((reader, number))
-        findings.add("E206", message, edge, layer=reader, help=help, notes=notes)
+        findings.add("E206", message, edge, layer=reader, help=help, notes=notes, remedy=remedy)
 
 
 def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
@@ -272,6 +412,7 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
     for gap in index.gaps.values():
         edge, name, other = gap[0]
         number, help = edge.attributes[name], None
+        notes: tuple[Note, ...] = ()
         if index.identities.layers:
             low, high = min(index.identities.layers), max(index.identities.layers)
             inside = number.isdecimal() and len(number) < len(str(high)) + 1 and low < int(number) < high
@@ -281,11 +422,15 @@ def _report_gaps(graph: Graph, index: _Index, findings: Findings) -> None:
                 help += "; edges lead to it and from it: was the layer deleted, or its id changed?"
             elif inside:
                 help += ", without it: was the layer deleted, or its id changed?"
-        unnamed = _unnamed(graph) if len(index.gaps) == 1 else []
+        others = {layer for _, _, layer in gap}  # which have an edge, if it leads nowhere
+        unnamed = [layer for layer in _unnamed(graph) if layer not in others] if len(index.gaps) == 1 else []
         if len(unnamed) == 1:
             help = f"no edge names layer {unnamed[0]}: is that the one that is meant?"
+            notes = (Note(f"layer {unnamed[0]}", unnamed[0].span),)
         message = f"there is no layer {number} in {where}"
-        notes = _naming([each for each, _, _ in gap[1:]])
+        if index.shifted:
+            message, help = f"there is no layer that edges have the id {number} for", "was it deleted?"
+        notes += _naming([each for each, _, _ in gap[1:]])
         findings.add("E205", message, edge, name, graph=graph, layer=other, help=help, notes=notes)
 
 

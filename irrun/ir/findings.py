@@ -57,6 +57,7 @@ class Findings:
         layer: Layer | None = None,
         help: str | None = None,
         notes: tuple[Note, ...] = (),
+        remedy: str | None = None,
     ) -> None:
         """Note down a diagnostic at `element`, or at its `attribute`."""
         self._counts[code] += 1
@@ -68,7 +69,8 @@ class Findings:
         if graph:
             notes += _enclosing(graph)
         label = layer.label if layer else None
-        self.diagnostics.append(Diagnostic(code, message, span, layer=label, help=help, notes=notes))
+        found = Diagnostic(code, message, span, layer=label, help=help, notes=notes, remedy=remedy)
+        self.diagnostics.append(found)
 
     def errors_since(self, start: int) -> bool:
         return any(found.severity == "error" for found in self.diagnostics[start:])

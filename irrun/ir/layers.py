@@ -62,6 +62,8 @@ def read_layers(graph: Graph, findings: Findings) -> bool:
         graph.unsure = True
         return False
     report_children(graph, findings)
+    if any(not child.deferred for child in layers[0].children):
+        _lift_layers(layers[0], graph, findings)
     graph.layers = [
         _layer(child, graph, findings) for child in members(layers[0], "layer", findings, graph, graph.owner)
     ]
@@ -103,6 +105,7 @@ def _plain_layer(element: Deferred, plain: PlainLayer, graph: Graph) -> Layer:
 
 
 def _written_layer(element: Element, graph: Graph, findings: Findings) -> Layer:
+    _lift_data(element, graph, findings)
     given = element.attributes
     type = _EXACT.get(given.get("type", "").lower(), given.get("type", ""))
     layer = Layer(
@@ -166,6 +169,67 @@ def _report_case(layer: Layer, written: str, findings: Findings) -> None:
         findings.add("W908", message, layer.element, "type", layer=layer, help=help)
 
 
+def _lift_layers(listed: Element, graph: Graph, findings: Findings) -> None:
+    """Report a layer in another one, and a <data> before its layer, and read them as if they stood where they should.
+
+    It may be that a line was moved, so that what follows the layer inside of the other one is its own.
+    """
+    lifted: list[Element] = []
+    data: Element | None = None
+    for child in listed.children:
+        lifted.append(child)
+        if child.tag != "layer" or (child.deferred and data is None):
+            data = child if child.tag == "data" else None
+            continue
+        if data is not None and child.find("data") is None:
+            lifted.remove(data)
+            message, help = "<data> is not read in <layers>", "move it into the layer behind it, which has no other one"
+            findings.add("E220", message, data, graph=graph, help=help)
+            child.children = [data, *child.children]
+        data = None
+        inner = child.find("layer")
+        if inner is None:
+            continue
+        message = "<layer> is not read in another <layer>"
+        findings.add("E220", message, inner, graph=graph, help="move it behind that one, with what belongs to it")
+        at = child.children.index(inner)
+        if inner.children:
+            child.children = [each for each in child.children if each is not inner]
+        else:
+            child.children, inner.children = child.children[:at], child.children[at + 1 :]
+        lifted.append(inner)
+    listed.children = lifted
+
+
+def _lift_data(layer: Element, graph: Graph, findings: Findings) -> None:
+    """Report a <data> in a list of ports, and read it as that of the layer, where it has no other one."""
+    for listed in layer.children:
+        data = listed.find("data") if listed.tag in ("input", "output") and listed.children else None
+        if data is not None and layer.find("data") is None:
+            message, help = f"<data> is not read in <{listed.tag}>", "move it out; the layer has no other one"
+            findings.add("E220", message, data, graph=graph, help=help)
+            listed.children = [child for child in listed.children if child is not data]
+            layer.children = [data, *layer.children]
+            return
+
+
+def _lift_ports(layer: Layer, findings: Findings) -> None:
+    """Report ports in other ones, and read them as if they stood behind these."""
+    for listed in layer.element.children:
+        if listed.tag not in ("input", "output"):
+            continue
+        for port in [child for child in listed.children if child.tag == "port"]:
+            inner = [child for child in port.children if child.tag == "port" and "id" in child.attributes]
+            if inner:
+                message = "<port> is not read in another <port>"
+                help = "move it behind that one; edges find it nowhere else"
+                findings.add("E220", message, inner[0], layer=layer, help=help)
+                port.children = [child for child in port.children if child not in inner]
+                port.dims = inner[0].dims = []  # one of them has those of the other one as well
+                at = listed.children.index(port) + 1
+                listed.children = [*listed.children[:at], *inner, *listed.children[at:]]
+
+
 def _known(id: int | None) -> int:
     return UNKNOWN_ID if id is None else id
 
@@ -175,6 +239,7 @@ def _children(layer: Layer, findings: Findings) -> None:
     if layer.data and layer.data.children:
         for child in layer.data.children:
             report_element(child, "<data>", "an op has attributes only", findings, layer.graph, layer)
+    _lift_ports(layer, findings)
     _tell_apart(layer, findings)
     for child in layer.element.children:
         if (child.tag not in _CHILDREN or child.tag in seen) and _mend(child, layer, findings):

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import codecs
 import re
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
+from collections.abc import Collection, Sequence
 
 from irrun.diagnostics import Span
 
@@ -111,6 +112,41 @@ class Source:
                 attribute = _ATTRIBUTE.match(self.data, attribute.end())
             self._tag = offset, found
         return self._tag[1]
+
+
+class MendedSource(Source):
+    """A text as it is meant: `original` with parts replaced, whose places are those of the original.
+
+    Each of the `parts` is from where to where it goes there, and what stands in its place. In `unsure` lines nobody
+    knows what is meant.
+    """
+
+    __slots__ = ("_begins", "_parts", "original", "unsure")
+
+    def __init__(
+        self, original: Source, parts: Sequence[tuple[int, int, bytes]], unsure: Collection[int | None]
+    ) -> None:
+        pieces: list[bytes] = []
+        self.original = original
+        self.unsure = unsure
+        self._begins: list[int] = []
+        self._parts: list[tuple[int, int, int]] = []
+        at = length = 0
+        for start, end, text in parts:
+            pieces += [original.data[at:start], text]
+            length += start - at
+            self._begins.append(length)
+            length += len(text)
+            self._parts.append((length, start, end))
+            at = end
+        super().__init__(b"".join([*pieces, original.data[at:]]))
+
+    def position(self, offset: int) -> tuple[int, int]:
+        number = bisect_right(self._begins, offset) - 1
+        if number < 0:
+            return self.original.position(offset)
+        behind, start, end = self._parts[number]
+        return self.original.position(start if offset < behind else offset - behind + end)
 
 
 NO_FILE = Source(b"")

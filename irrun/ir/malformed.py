@@ -23,7 +23,7 @@ _PROLOG = re.compile(rb"(?:\xef\xbb\xbf)?(?>\s|<\?.*?\?>|<!--.*?-->)*+", re.DOTA
 
 _ELIDED = re.compile(rb"""<\w+(?:"[^"]*"|'[^']*'|[^<>"'])*?\.\.\.""")
 """A tag with dots among its attributes: in a value they may be a shape of any rank."""
-_CONFLICT = b"<<<<<<< "
+CONFLICT = b"<<<<<<< "
 """How the first line begins that git writes around two versions of a part of a file."""
 _FRAGMENT = (
     "the samples on OpenVINO's operation specification pages are abbreviated: write out what stands as `...`, "
@@ -31,9 +31,10 @@ _FRAGMENT = (
 )
 
 UTF8 = "save the file as UTF-8"
+NOT_ALLOWED = "this character is not allowed here"
 _WORDS = {
     expat.errors.XML_ERROR_INVALID_TOKEN: (
-        "this character is not allowed here",
+        NOT_ALLOWED,
         "inside an attribute write `&lt;` for < and `&amp;` for &, and quote every value",
     ),
     expat.errors.XML_ERROR_UNCLOSED_TOKEN: ("this tag is not closed before the file ends", "the file may be cut short"),
@@ -73,6 +74,17 @@ _CHILDREN: dict[str, frozenset[str]] = {
 }
 """What stands in the elements of an IR; the entries of port maps have the tags of lists of ports."""
 
+
+def is_tag(tag: str) -> bool:
+    """Whether elements of an IR have this tag."""
+    return tag in _CHILDREN or tag in _CHILDREN["net"]
+
+
+def childless(tag: str) -> bool:
+    """Whether nothing stands in the elements of a tag but, in a <dim>, text."""
+    return not _CHILDREN.get(tag, True)
+
+
 _LOOKED_BACK = 1 << 12
 """Bytes before a tag in which comments that belong to it, or a value that is not closed, are looked for."""
 
@@ -97,7 +109,7 @@ _OTHERS = (
 
 
 _TAGS = b"|".join(sorted({tag.encode() for tag in (*_CHILDREN, *chain(*_CHILDREN.values()))}, reverse=True))
-_BARE = re.compile(rb""">\s*(/?(?:%s)(?:\s+[^\s=/>"'<]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*/?>)""" % _TAGS)
+BARE = re.compile(rb""">\s*(/?(?:%s)(?:\s+[^\s=/>"'<]+\s*=\s*(?:"[^"<]*"|'[^'<]*'))*\s*/?>)""" % _TAGS)
 """A tag of an IR without its `<`, behind another tag."""
 
 _MOST_BARE = 1 << 16
@@ -106,7 +118,7 @@ _MOST_BARE = 1 << 16
 
 def without_bracket(source: Source, start: int, end: int) -> Diagnostic | None:
     """The error of the last tag that has no `<`, in the bytes from the end of a tag at `start` on."""
-    found = list(_BARE.finditer(source.data, max(start, 0), end))
+    found = list(BARE.finditer(source.data, max(start, 0), end))
     if not found:
         return None
     text = found[-1][1].decode("utf-8", "replace")
@@ -136,7 +148,7 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
     line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
     if _ELIDED.search(line):
         return Diagnostic("E101", "`...` stands where attributes should be", span, help=_FRAGMENT)
-    if line.startswith(_CONFLICT):
+    if line.lstrip().startswith(CONFLICT):
         help = "keep one of the two versions, and delete these lines from `<<<<<<<` to `>>>>>>>`"
         return Diagnostic("E101", "a merge has left its conflict in the file", span, help=help)
     name = expat.errors.messages[code]
@@ -177,7 +189,7 @@ def _token(data: bytes, offset: int) -> tuple[str, str] | None:
     if data.startswith(b"--", max(offset - 2, 0)) and before.rfind(b"<!--") > before.rfind(b"-->", 0, offset - 2):
         return "`--` stands in a comment", "write something else for it: `--` only ends a comment, with a `>` behind it"
     character = data[offset : offset + 4].decode("utf-8", "ignore")[:1]
-    if character and not (character.isascii() and character.isprintable()):
+    if character and character not in "\t\r\n" and not (character.isascii() and character.isprintable()):
         if not character.isascii():
             quote = "“" <= character <= "‟" or character in "«»"
             help = f"write {'a plain quote' if quote else 'a plain blank' if character.isspace() else 'what is meant'}"

@@ -81,10 +81,18 @@ def read(
     text = None if content is None else bytes(content)
     try:
         with collector_paused():
-            root = parse(_xml_text(file, _content(file) if text is None else text))
+            data = _xml_text(file, _content(file) if text is None else text)
             beside = None if is_memory(file) else file.with_suffix(".bin")
             held = (beside, None) if weights is None else _weights_of(weights)
-            model = _model(root, file, held, findings)
+            try:
+                model = _model(parse(data), file, held, findings)
+            except IRError as error:
+                from irrun.ir.recovery import recovered
+
+                root, damages = recovered(data, error)
+                findings = Findings()
+                findings.diagnostics += damages
+                model = _model(root, file, held, findings)
             if model is not None:
                 model.content = text
     except IRError as error:
@@ -191,8 +199,7 @@ def _model(root: Element, path: Path, held: tuple[Path | None, Content | None], 
         return None
     findings.version = version
     graph = _graphs(root, findings)
-    if report_texts(root, findings):
-        return None
+    report_texts(root, findings)
     if _is_execution_graph(graph):
         help = (
             "use the model that was compiled; `irrun inspect` tells what this file says, which is how a device ran it"

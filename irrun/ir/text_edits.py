@@ -246,7 +246,11 @@ def _deeper(lead: str, outer: str) -> str:
 
 
 def _encoding(utf8: bytes) -> str:
-    """The encoding of a text that is not in UTF-16."""
+    """The encoding of a text that is not in UTF-16; UTF-8 where that which is declared is not known."""
     found = _ENCODING.match(utf8)
     name = found[1].decode() if found else "utf-8"
+    try:
+        codecs.lookup(name)
+    except LookupError:
+        return "utf-8"
     return "utf-8" if _UTF16.match(name) else name

@@ -6,11 +6,11 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 
-from irrun.diagnostics import counted
+from irrun.diagnostics import IRError, counted
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element
-from irrun.spelling import advice, close_matches
+from irrun.spelling import advice, close_matches, code_point
 
 NET_ATTRIBUTES = frozenset({"name", "version"})
 PORT_ATTRIBUTES = frozenset({"id", "precision", "names"})
@@ -33,6 +33,12 @@ _TOKEN = rb"""(?s)<!--.*?-->|<!\[CDATA\[.*?]]>|<\?.*?\?>|<(?:[^<>"']+|"[^"]*"|'[
 _DIM = rb"<dim"
 """How a tag begins in which text stands, or that is reported as it is like that one."""
 
+DELETE_TEXT = "delete text"
+"""What mends a text where none is read."""
+
+_MERGED = r"(?:={7}|>{7} .*|\|{7} .*)\Z"
+"""Lines that git writes around two versions of a part of a file, behind the first one of them."""
+
 _GRAPH = ("layers", "edges", "rt_info")
 _OF_OLD_TOOLS = {
     "meta_data",
@@ -47,39 +53,46 @@ _OLD = rb"(?s)<(" + b"|".join(sorted(name.encode() for name in _OF_OLD_TOOLS)) +
 """One of these with all that stands in it."""
 
 
-def report_texts(root: Element, findings: Findings) -> bool:
+def report_texts(root: Element, findings: Findings) -> None:
     """Report the text between elements, of which only a <dim> has any that is read, unless the element is reported.
 
-    Whether it is a tag without its `<`, which is all that is to be said of the file then.
+    Raises IRError where it is a tag without its `<`.
     """
     packed = root.source.parsed.translate(None, b" \t\r\n")
     # behind each tag, but for the last one and those of <dim>s, comes another one: to count them takes no time
-    texts = packed.count(b">") - packed.count(b"><") - 1
-    if texts == packed.count(b"<dim>") - packed.count(b"<dim><") and b"<![CDATA[" not in packed:
-        return False
+    behind = packed.count(b">") - packed.count(b"><") - 1
+    if behind == packed.count(b"<dim>") - packed.count(b"<dim><") and b"<![CDATA[" not in packed:
+        return
     data = root.source.data
     unread = [found.span() for found in re.finditer(_OLD, data)]
-    found = [pair for pair in _texts(data) if not any(begin < pair[0] < end for begin, end in unread)]
+    found = [pair for pair in texts(data) if not any(begin < pair[0] < end for begin, end in unread)]
     from irrun.ir.malformed import without_bracket  # most files have no text
 
     ends = ((data.rfind(b">", 0, place), data.find(b"<", place)) for place, _ in found)
     bare = next((bare for place, end in ends if (bare := without_bracket(root.source, place, end))), None)
     if bare is not None:
-        findings.diagnostics[:] = [bare]
-        return True
+        raise IRError([bare])
     told = {(each.line, each.column) for each in findings.diagnostics if found}
     begins = [root.source.span(tag) for _, tag in found]
     pairs = zip(found, begins, strict=True)
     places = [place for (place, _), begin in pairs if (begin.line, begin.column) not in told]
     if places:
         more = f", and so in {counted(len(places) - 1, 'more place')}" if len(places) > 1 else ""
-        help = "delete it, or write it as an attribute if it is one"
+        what, help = "text", "delete it, or write it as an attribute if it is one"
+        text = data[places[0] : data.find(b"<", places[0])].split(b"\n")[0].rstrip().decode("utf-8", "replace")
+        if re.match(_MERGED, text):
+            what, help = (
+                f"`{text[:7]}`, which a merge has left,",
+                "look which version should stay, and delete these lines",
+            )
+        elif len(text) == 1 and not text.isprintable():
+            what, help = code_point(text), "delete it"
         place = Element("", {}, root.source, places[0])
-        findings.add("W907", f"text stands where only elements are read{more}", place, help=help)
-    return False
+        message = f"{what} stands where only elements are read{more}"
+        findings.add("W907", message, place, help=help, remedy=DELETE_TEXT)
 
 
-def _texts(data: bytes) -> Iterator[tuple[int, int]]:
+def texts(data: bytes) -> Iterator[tuple[int, int]]:
     """Where text begins that is not in a <dim>, and where the tag before it does."""
     end, before, tag = len(data), b"", 0
     for token in re.finditer(_TOKEN, data):

@@ -149,6 +149,13 @@ def parse(data: bytes) -> Element:
         return _elements(source, source.data, encoding=encoding)
 
 
+def parse_source(source: Source) -> Element:
+    """The root element of a text that is in UTF-8 by now, if it was in UTF-16. Raises IRError as `parse` does."""
+    _check_size(source)
+    with collector_paused():
+        return _elements(source, source.data, encoding="utf-8" if _DECLARED_UTF16.match(source.data) else None)
+
+
 _OTHER_ENCODING = re.compile(rb"""(\xef\xbb\xbf)?<\?xml[^>]*?encoding\s*=\s*(?!["']utf-8["'])""", re.IGNORECASE)
 _MARK = b"<?plain?>"
 

@@ -121,7 +121,8 @@ def _other_kinds() -> Iterator[Defect]:
     yield of_file("not an IR", "an SVG", b'<svg xmlns="http://www.w3.org/2000/svg"/>', None, "E108", {1})
     for title, (text, lines) in FRAGMENTS.items():
         found = of_file("published fragment", title, text.encode(), None, "E101 E108 E113 E212", lines)
-        yield replace(found, also=("W907",) if title == "dots between layers" else ())
+        others = {"dots between layers": ("W907",), "attributes without quotes": ("E212", "E302")}
+        yield replace(found, also=others.get(title, ()))
 
 
 def _not_xml() -> Iterator[Defect]:

@@ -19,11 +19,11 @@ from irrun.records import NamedTuple
 MAX_FIXED = 5000
 """Diagnostics of one model for which fixes are looked for."""
 
-_MARKUP = ("E101", "E105", "E106")
+_MARKUP = ("E101", "E105", "E106", "E107")
 STALE = ("I903", "W931", "W932", "W904")
 """What may only be the consequence of an error that is there as well, and is not looked at until that is mended."""
 
-CONNECTING = ("E201", "E202", "E203", "E204", "E205", "E206", "E207", "E208", "E213", "E214", "E215", "E218")
+CONNECTING = ("E201", "E202", "E203", "E204", "E205", "E206", "E207", "E208", "E213", "E214", "E215", "E218", "E226")
 """What is mended by connecting layers, to what seems to be meant."""
 
 _PROMISED = ("W931", "W932", "I903")
@@ -104,6 +104,7 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
     "E220": wiring.misspelt_element,
     "E221": words.respelled_type,
     "E225": words.lost_output,
+    "E226": wiring.shifted_ids,
     "E301": words.unknown_op,
     "E302": ports.spare_output,
     "E303": words.suspected_attribute,
@@ -140,13 +141,13 @@ PROPOSALS: dict[str, Callable[[Case], Iterator[Fix]]] = {
 def with_fixes(report: Report) -> Report:
     """The report with `fixes` on those of its diagnostics that the text of the .xml can be changed for.
 
-    Of declared ports and unreachable layers nothing is proposed while there are errors, or edges that seem to be meant
-    for other ports, which may have led to them.
+    Of a text that is not well-formed only that is mended. Of declared ports and unreachable layers nothing is proposed
+    while there are errors, or edges that seem to be meant for other ports, which may have led to them.
     """
     if not report.diagnostics:
         return report
-    if report.model is None:
-        return replace(report, diagnostics=[_of_markup(report, found) for found in report.diagnostics])
+    if report.model is None or any(found.code in _MARKUP for found in report.diagnostics):
+        return replace(report, diagnostics=_of_markup(report))
     text = Text(report.model)
     suspected = _suspected(report)
     mended = [
@@ -183,19 +184,22 @@ def _doubtful(found: Diagnostic) -> Diagnostic:
     return replace(found, fixes=tuple(fix._replace(safe=False) for fix in found.fixes))
 
 
-def _of_markup(report: Report, found: Diagnostic) -> Diagnostic:
-    if found.code not in _MARKUP:
-        return found
+def _of_markup(report: Report) -> list[Diagnostic]:
     if report.content is None and is_memory(report.path):
-        return found
-    content = report.content if report.content is not None else report.path.read_bytes()
-    return replace(found, fixes=tuple(markup(found, Source(as_utf8(content)))))
+        return report.diagnostics
+    if not any(found.code in _MARKUP for found in report.diagnostics):
+        return report.diagnostics
+    source = Source(as_utf8(report.content if report.content is not None else report.path.read_bytes()))
+    fixes = markup(source)
+    return [replace(found, fixes=fixes(found)) if found.code in _MARKUP else found for found in report.diagnostics]
 
 
 def _of_model(report: Report, text: Text, found: Diagnostic, suspected: _Suspected) -> Diagnostic:
     propose = PROPOSALS.get(found.code)
     model = report.model
     if propose is None or model is None or found.span is None:
+        return found
+    if found.code != "E226" and any(each.code == "E226" for each in report.diagnostics):  # by other ids
         return found
     rewired = report.inference.rewired if report.inference else {}
     if found.code in STALE and (report.errors or (rewired and found.span not in rewired)):

@@ -8,11 +8,14 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
+from irrun.ir.edges import DELETE, RENUMBER, TURN
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
 from irrun.ir.layers import UNKNOWN_ID, tensor_names
+from irrun.ir.shifts import find_shift
 from irrun.ir.structure import addressed
 from irrun.ir.text_edits import Edit
 from irrun.ir.text_edits import set_attribute as with_attribute
+from irrun.ir.unread import DELETE_TEXT, texts
 from irrun.ir.xml import Element
 from irrun.spec.registry import registry
 
@@ -84,6 +87,22 @@ def _fits(layer: Layer, id: int, graph: Graph, *, declared: bool = False) -> boo
     )
 
 
+def shifted_ids(case: Case) -> Iterator[Fix]:
+    """E226: the layers get the ids that edges have for them; in a body entries of port maps have them, too."""
+    shift = find_shift(case.graph.layers, _edges(case.graph))
+    if shift is None:
+        return
+    ids = {layer: layer.id - shift.by for layer in shift.layers}
+    taken, free = set(ids.values()), _free(case.graph)
+    for layer in case.graph.layers:
+        if layer not in ids and layer.id in taken:  # it was inserted
+            ids[layer], free = free, free + 1
+    edits = [with_attribute(layer.element, "id", str(id)) for layer, id in ids.items()]
+    there = {ids.get(layer, layer.id) for layer in case.graph.layers}
+    title = f"give {len(ids)} layers the ids that edges have, or free ones"
+    yield case.fix(title, *edits, safe=shift.all and _named(case.graph) <= there)
+
+
 def port_id(case: Case) -> Iterator[Fix]:
     """E201, E202, E204: the id that edges name and no port of the layer has; else its position.
 
@@ -121,8 +140,15 @@ def edge_end(case: Case) -> Iterator[Fix]:
     A layer that is not there is not misspelt where several edges name it, or where ids are skipped: then it was
     deleted, or it has another id.
     """
-    if case.diagnostic.code == "E206" and case.attribute is None:
-        yield from _turned(case)
+    if (case.diagnostic.remedy or "").startswith(RENUMBER) and case.layer is not None:
+        yield _renumbered(case, case.layer)
+    if case.element.tag != "edge":  # but a layer of a wrong type
+        return
+    if case.diagnostic.remedy == DELETE:
+        yield case.fix("delete the edge", case.without(case.element))
+        return
+    if case.diagnostic.remedy == TURN:
+        yield _turned(case)
         return
     names = [case.attribute] if case.attribute else list(_ENDS)
     lost = [name for name in names if case.attribute or name not in case.element.attributes]
@@ -143,15 +169,20 @@ def edge_end(case: Case) -> Iterator[Fix]:
     yield from _ended(case, tried, certain=code != "E205" or not case.found(_skips))
 
 
-def _turned(case: Case) -> Iterator[Fix]:
-    """The edge from an input to an output is turned round, or goes where that input has another one."""
-    if case.diagnostic.notes:
-        yield case.fix("delete the edge", case.without(case.element))
-        return
+def _renumbered(case: Case, layer: Layer) -> Fix:
+    """The ports of a layer get the ids that edges have for them."""
+    by = int((case.diagnostic.remedy or "").split()[-1])
+    ports = [*layer.input_ports, *(value.port for value in layer.outputs)]
+    edits = [with_attribute(port.element, "id", str(port.id - by)) for port in ports]
+    return case.fix("give the ports the ids that edges have", *edits)
+
+
+def _turned(case: Case) -> Fix:
+    """The edge from an input to an output is turned round."""
     given = case.element.attributes
     turned = {name: given[other] for name, other in zip(_ENDS, (*_ENDS[2:], *_ENDS[:2]), strict=True)}
     edits = [with_attribute(case.element, name, value) for name, value in turned.items() if value != given[name]]
-    yield case.fix("turn the edge round", *edits)
+    return case.fix("turn the edge round", *edits)
 
 
 def _before_result(case: Case, result: Layer) -> Iterator[Fix]:
@@ -450,6 +481,12 @@ def unreachable_layer(case: Case) -> Iterator[Fix]:
 
 def unread_element(case: Case) -> Iterator[Fix]:
     """W907: nothing reads it, so it can go; where it holds something, somebody may have meant it."""
+    if case.diagnostic.remedy == DELETE_TEXT:
+        source = case.text.source
+        places = ((start, source.data.find(b"<", start)) for start, _ in texts(source.data))
+        deleted = [Edit(start, start + len(source.data[start:end].rstrip()), "") for start, end in places]
+        yield case.fix("delete the text", *deleted, safe=False)
+        return
     plain = not case.element.attributes and not case.element.children
     yield case.fix(f"delete <{case.element.tag}>, which nothing reads", case.without(case.element), safe=plain)
 

@@ -11,7 +11,7 @@ from irrun.check.attributes import as_written
 from irrun.check.fixes.place import Case
 from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Fix
-from irrun.ir.graph import OF_LAYER
+from irrun.ir.graph import OF_LAYER, Layer
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
@@ -49,7 +49,11 @@ def respelled_type(case: Case) -> Iterator[Fix]:
     op = registry().find(written, case.element.attributes.get("version", ""))
     right = known.get(written.lower()) or (op.type if op else None)
     if right is not None and right != written:
-        yield case.set("type", right)
+        layer = case.layer
+        # of a layer that has not the form of that another type may be meant
+        ended = right != "Result" or layer is None or bool(layer.input_ports)
+        stored = right != "Const" or layer is None or "offset" in layer.attributes
+        yield case.set("type", right, safe=ended and stored)
 
 
 def lost_output(case: Case) -> Iterator[Fix]:
@@ -77,9 +81,16 @@ def unknown_op(case: Case) -> Iterator[Fix]:
     held = sorted(n for op in versions for n in known.opsets(op))
     if number and held and not version.startswith("opset0"):
         nearest = min(held, key=lambda n: abs(n - int(number[1])))
-        yield case.set("version", f"opset{nearest}", safe=len(versions) == 1)
+        yield case.set("version", f"opset{nearest}", safe=len(versions) == 1 and _takes(versions[0], case.layer))
     elif held:
-        yield case.set("version", f"opset{held[0]}", safe=len(versions) == 1)
+        yield case.set("version", f"opset{held[0]}", safe=len(versions) == 1 and _takes(versions[0], case.layer))
+
+
+def _takes(op: Op, layer: Layer | None) -> bool:
+    """Whether an op may have as many inputs as a layer has."""
+    count = len(layer.input_ports) if layer is not None else 0
+    least = sum(not port.optional for port in op.inputs if not port.variadic)
+    return count >= least and (count <= len(op.inputs) or any(port.variadic for port in op.inputs))
 
 
 def misspelt_attribute(case: Case) -> Iterator[Fix]:
