@@ -99,6 +99,17 @@ CASES = [
         expected=[np.array([85, 70, 64, 61, 57, 75])],
     ),
     Case("RandomUniform-8", "shape as an input", uniform("f32"), [np.array([2, 2]), *limits(2, 3, np.float32)]),
+    Case(
+        "RandomUniform-8",
+        "any number of sizes",
+        uniform("i32"),
+        [np.array([2, 2]), *limits(0, 1, np.int32)],
+        dynamic=True,
+        deviates=Departure(
+            "refuses results of unknown rank; the page does not tell them from others", "output is of unknown rank"
+        ),
+        expected=[np.zeros((2, 2), np.int32)],
+    ),
     Case("RandomUniform-8", "f32 as in PyTorch", like_pytorch("f32"), [SHAPE, *limits(0, 1, np.float32)]),
     Case("RandomUniform-8", "i32 as in PyTorch", like_pytorch("i32"), [SHAPE, *limits(0, 90, np.int32)]),
     Case(

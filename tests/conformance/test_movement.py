@@ -823,6 +823,24 @@ CASES += [
     *(
         Case(
             op,
+            "to any number of sizes",
+            make,
+            [COLUMN, i64(2, 3, 2)],
+            dynamic=True,
+            deviates=Departure(
+                "refuses results of unknown rank; the page does not tell them from others", "output is of unknown rank"
+            ),
+            expected=[np.tile(COLUMN, (2, repeats, 2))],
+        )
+        for op, make, repeats in (
+            ("Broadcast-1", opset1.broadcast, 1),
+            ("Broadcast-3", opset3.broadcast, 1),
+            ("Tile-1", opset1.tile, 3),
+        )
+    ),
+    *(
+        Case(
+            op,
             "one batch of indices for two of data",
             partial(make, batch_dims=0),
             [np.float32([[1, 2], [3, 4]]), Const(np.array([[1]]))],

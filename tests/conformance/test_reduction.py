@@ -41,6 +41,17 @@ for op in BUILD:
         reduce(op, "all axes", data, [0, 1, 2] if data is TRUTH else [0, 1, 2, 3]),
         reduce(op, "dynamic", data, [1, -1], keep_dims=True, dynamic=True),
         reduce(op, "axes of i32", data, Const(np.array([1], np.int32))),
+        reduce(
+            op,
+            "any number of axes",
+            data[:, 0, :1],
+            np.array([1]),
+            dynamic=True,
+            deviates=Departure(
+                "refuses results of unknown rank; the page does not tell them from others", "result is of unknown rank"
+            ),
+            expected=[np.abs(data[:, 0, 0]) if "ReduceL" in op and data is CUBE else data[:, 0, 0]],
+        ),
         reduce(op, "nothing, kept", data[:0], [0], keep_dims=True)
         if op not in ("ReduceMin-1",)
         else reduce(
