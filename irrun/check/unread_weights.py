@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from itertools import chain
 
 from irrun.check.infer import Inference
 from irrun.diagnostics import Diagnostic, Note, counted
@@ -27,7 +26,7 @@ _ENDLESS, _SHORT = 2**29, 64
 of such numbers has at most."""
 
 
-_MOST_READ = 1 << 28
+_LEAST_READ, _MOST_READ = 1 << 8, 1 << 28
 """Bytes of a .bin that are looked through to see whether all are zero."""
 
 
@@ -44,7 +43,7 @@ def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
     readers = {value.layer: layer for layer in layers if layer.label in failed for value in layer.inputs if value}
     known = [(layer, numbers) for layer in layers if (numbers := _numbers(layer, weights))]
     senseless = [layer for layer, numbers in known if any(map(_is_senseless, numbers))]
-    turned = [layer for layer, numbers in known if _is_turned(layer, numbers, weights)]
+    turned = {layer: _turned(layer, numbers, weights) for layer, numbers in known}
     constant = next((layer for layer, _ in known if layer in readers), None)
     if constant is None:
         return None
@@ -56,7 +55,7 @@ def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
     if end != weights.size and (blamed or len(failing) >= _FEW):
         constant = (blamed or failing)[0]
         message = f"{name} is that of another model: it has {weights.size} bytes, but the Consts end at byte {end}"
-    elif turned == some and constant in turned and sum(map(bool, chain(*(numbers for _, numbers in known)))) > 1:
+    elif turned[constant] and None not in turned.values() and sum(count or 0 for count in turned.values()) > 1:
         message = f"{name} has its bytes in another order than an IR: the last of each number comes first"
         help = "numbers are little-endian in a .bin; was it written on another machine, or by another program?"
     elif len(senseless) > 1 and len(blamed) * 2 > len(some):
@@ -73,18 +72,18 @@ def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
     return replace(_at(constant, "E503", message, help), notes=notes)
 
 
-def _is_turned(layer: Layer, numbers: Sequence[int], weights: Weights) -> bool:
-    """Whether all numbers of a Const, which are not all 0, are far smaller with the bytes of each turned round."""
+def _turned(layer: Layer, numbers: Sequence[int], weights: Weights) -> int | None:
+    """How many numbers of a Const are far smaller with the bytes of each turned round; None where some are larger."""
     blob = weights.checked(layer)
     size = 4 if blob is not None and blob.element_type == "i32" else 8
     turned = [int.from_bytes(number.to_bytes(size, "little", signed=True), "big", signed=True) for number in numbers]
-    pairs = [*zip(numbers, turned, strict=True)]
-    return any(numbers) and all(number == other or abs(other) < abs(number) >> 8 for number, other in pairs)
+    others = [(number, other) for number, other in zip(numbers, turned, strict=True) if number != other]
+    return len(others) if all(abs(other) < abs(number) >> 8 for number, other in others) else None
 
 
 def _is_zero(layers: Sequence[Layer], weights: Weights) -> bool:
-    """Whether all that Consts read is zero, if it is not more than is quickly read."""
-    if (weights.size or 0) > _MOST_READ:
+    """Whether all that Consts read is zero, if it is not more than is quickly read, nor so little that it may be."""
+    if not _LEAST_READ <= (weights.size or 0) <= _MOST_READ:
         return False
     try:
         blocks = (block for layer in layers if weights.checked(layer) for block in weights.blocks(layer))
