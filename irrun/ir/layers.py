@@ -188,7 +188,7 @@ def _lift_layers(listed: Element, graph: Graph, findings: Findings) -> None:
             child.children = [data, *child.children]
         data = None
         inner = child.find("layer")
-        if inner is None:
+        if inner is None or _is_closed_at_once(inner):  # which is a layer by mistake, and no line that was moved
             continue
         message = "<layer> is not read in another <layer>"
         findings.add("E220", message, inner, graph=graph, help="move it behind that one, with what belongs to it")
@@ -199,6 +199,13 @@ def _lift_layers(listed: Element, graph: Graph, findings: Findings) -> None:
             child.children, inner.children = child.children[:at], child.children[at + 1 :]
         lifted.append(inner)
     listed.children = lifted
+
+
+def _is_closed_at_once(element: Element) -> bool:
+    """Whether an element has no end tag."""
+    text = element.source.data
+    end = text.find(b">", element.offset)
+    return not element.children and text[end - 1 : end] == b"/"
 
 
 def _lift_data(layer: Element, graph: Graph, findings: Findings) -> None:
