@@ -13,7 +13,8 @@ from xml.etree import ElementTree
 
 import numpy as np
 import pytest
-from command_line import irrun
+from command_line import COMMAND, irrun
+from forked import can_be_copied, nursery
 from ir_builder import Model
 
 from irrun.__main__ import annotations_of, cleandoc, signature
@@ -22,6 +23,26 @@ from irrun.spec.registry import registry
 SAMPLES = Path(__file__).parent.parent / "samples"
 INVALID = Path(__file__).parent / "invalid"
 CNN = SAMPLES / "cnn" / "model.xml"
+
+
+@pytest.mark.skipif(not can_be_copied(), reason="there are new processes alone")
+@pytest.mark.parametrize(
+    ("args", "status"),
+    [
+        (["execute", CNN, "--random", "3"], 0),
+        (["validate", INVALID / "five_defects.xml", "nothing.xml"], 1),
+        (["explain", "E999"], 2),
+        (["compare", CNN, "engine:numpy", "--random", "3", "--top", "x"], 2),
+    ],
+    ids=lambda value: value[0] if isinstance(value, list) else "",
+)
+def test_a_copied_process_says_what_a_new_one_says(args, status, tmp_path):
+    """Those of other tests are copies as a rule: see `command_line`."""
+    words = [*map(str, args)]
+    new = subprocess.run([*COMMAND, *words], capture_output=True, check=False, cwd=tmp_path)
+    copy = nursery().run(words, tmp_path, 60)
+    assert new.returncode == status
+    assert (copy.returncode, copy.stdout, copy.stderr) == (new.returncode, new.stdout, new.stderr)
 
 
 def test_help_loads_neither_numpy_nor_an_xml_parser():

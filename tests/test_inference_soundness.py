@@ -224,7 +224,11 @@ class Run:
                 yield f"all known: output {number} is inferred as {text(tensor)}, but is {text(output)}"
         yield from self.omissions()
         yield from self.rash_decisions()
+        seen = {alike(self.inputs)}
         for what, inputs, unknowns in self.known_less():
+            if alike(inputs) in seen:
+                continue
+            seen.add(alike(inputs))
             inferred = self.infer(inputs)
             if isinstance(inferred, str):
                 yield f"{what}: {inferred}"
@@ -255,12 +259,16 @@ class Run:
     def rash_decisions(self) -> Iterator[str]:
         """What rules say of open sizes of 2 and more, decided whatever these are, that is not so for others."""
         connected = [number for number, tensor in enumerate(self.inputs) if tensor is not None]
+        seen = set()
         for way, *chosen in [
             (large_sizes_unknown, *connected),
             (equal_large_sizes_unknown, *connected),
             *((large_sizes_unknown, number) for number in connected),
         ]:
             what, inputs, unknowns = self.less(chosen, way)
+            if alike(inputs) in seen:
+                continue
+            seen.add(alike(inputs))
             inferred = self.infer_all(inputs)
             if isinstance(inferred, str) or not inferred.decided or inferred.supposed:
                 continue
@@ -332,6 +340,25 @@ class Run:
                 value = unknowns.value(item) if isinstance(item, int | Dim) else None
                 if value is not None and value != truth:
                     yield f"the kernel gives {value} for unknown numbers, but {truth} for known ones"
+
+
+def alike(inputs: Sequence[Tensor | None]) -> tuple[Any, ...]:
+    """What ways of knowing less of the same inputs share if rules see no difference: equal sizes have equal numbers."""
+    numbers: dict[Any, tuple[Any, ...]] = {}
+
+    def numbered(size: Any) -> Any:
+        if not isinstance(size, Dim):
+            return int(size)
+        return numbers.setdefault(size.key, (len(numbers), size.low, size.high))
+
+    def content(tensor: Tensor) -> Any:
+        value = tensor.value
+        return tuple(map(numbered, value.flat)) if value is not None and value.dtype == object else id(tensor.content)
+
+    return tuple(
+        tensor and (tensor.type, tensor.shape and tuple(map(numbered, tensor.shape)), content(tensor))
+        for tensor in inputs
+    )
 
 
 def excluded(op: Op, tensor: Tensor, output: Any, unknowns: Unknowns) -> str | None:

@@ -25,9 +25,13 @@ def expression(terms: Terms, name: Namer, atoms: set[Atom], longest: int = LONGE
     """
     if len(terms) == 1:
         ((monomial, factor),) = terms.items()
-        if factor == 1 and len(monomial) == 1 and (own := name(monomial[0])):
-            atoms.add(monomial[0])
-            return own
+        if factor == 1 and len(monomial) == 1:
+            (atom,) = monomial
+            own = name(atom)
+            if own:
+                atoms.add(atom)
+            if own or not isinstance(atom.tag, tuple):
+                return own or None
     return _sum(terms, name, atoms, longest, 0)
 
 

@@ -4,6 +4,7 @@ import json
 import random
 import re
 import warnings
+from functools import cache
 
 import numpy as np
 import pytest
@@ -38,6 +39,13 @@ def said(row):
     return row.op, row.label, row.changed or row.text
 
 
+@pytest.fixture(scope="module")
+def reported(tmp_path_factory):
+    """What irrun says of a row, once for all tests."""
+    folder = tmp_path_factory.mktemp("rows")
+    return cache(lambda number: found(table()[number], True, folder))
+
+
 def test_the_models_of_the_table_are_those_that_are_made_today():
     entries = json.loads(FILE.read_text(encoding="utf-8"))
     assert len(table()) == len(entries), "run `python -m conformance.constraints` in tests/"
@@ -66,41 +74,48 @@ def test_verdicts_are_what_answers_and_judgements_say():
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_codes_are_those_of_the_table(part, tmp_path):
-    for row in table()[part::PARTS]:
-        codes, messages, _ = found(row, True, tmp_path)
+def test_codes_are_those_of_the_table(part, reported):
+    for number in range(part, len(table()), PARTS):
+        row, (codes, messages, _) = table()[number], reported(number)
         assert shares(row, codes) == row.code, f"{said(row)}: {codes} {messages}"
         if row.verdict == "error":
             refused = any(code.startswith("E") for code in codes)
             assert refused, f"{said(row)} is an error: {row.because or row.answers}"
 
 
-def tolerated():
-    return [row for row in table() if row.verdict == "warning"]
+def tolerated(part):
+    """The warnings of one of the parts in which codes are looked at, by number."""
+    numbered = list(enumerate(table()))[part::PARTS]
+    return [(number, row) for number, row in numbered if row.verdict == "warning"]
 
 
 @pytest.mark.parametrize("part", range(PARTS))
-def test_what_openvino_computes_is_a_warning_and_computed_as_it_does(part, tmp_path):
-    for row in tolerated()[part::PARTS]:
-        codes, messages, outputs = found(row, True, tmp_path)
+def test_what_openvino_computes_is_a_warning_and_computed_as_it_does(part, reported, tmp_path):
+    for number, row in tolerated(part):
+        codes, messages, outputs = reported(number)
         assert outputs is not None, f"{said(row)}: {codes} {messages}"
         answers = {CONSTANTS: row.answers[CONSTANTS], PARAMETERS: row.answers.get(PARAMETERS, "")}
         for way, answer in answers.items():
             if not answer.startswith("computes: ") or row.op in DEPARTING:
                 continue
+            model, arrays = read(row, way == CONSTANTS, tmp_path)
             for engine in engines():
-                got = shown([listed(array) for array in computed(row, way == CONSTANTS, engine, tmp_path)])
+                got = shown([listed(array) for array in computed(model, arrays, engine)])
                 assert alike(got, answer.removeprefix("computes: ")), f"{said(row)}, engine {engine}: {got}; {answer}"
 
 
-def computed(row, constants, engine, folder):
+def read(row, constants, folder):
     xml, weights, arrays = row.model(constants)
     path = folder / "model.xml"
     path.write_text(xml, encoding="utf-8")
     path.with_suffix(".bin").write_bytes(weights)
+    return irrun.validate(path).model, [np.asarray(array) for array in arrays]
+
+
+def computed(model, arrays, engine):
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return list(irrun.GraphExecutor(path, engine=engine).run([np.asarray(array) for array in arrays]).values())
+        return list(irrun.GraphExecutor(model, engine=engine).run(arrays).values())
 
 
 def alike(ours: str, theirs: str) -> bool:

@@ -145,6 +145,8 @@ def test_what_is_legal_is_not_reported(change, name, tmp_path):
 @pytest.mark.parametrize("number", range(8))
 def test_models_of_the_conformance_suite_have_no_defect(number, tmp_path):
     for case in all_cases()[number::8]:
+        if case.deviates is None and not (case.left_out or case.edit):  # in whose own tests nothing is to be reported
+            continue
         model, _ = model_of(case)
         report = irrun.validate(saved(model, tmp_path))
         # where OpenVINO departs from the specification, it may declare shapes that are not those of the specification,

@@ -341,6 +341,25 @@ def test_loops_carry_the_type_that_they_compute_in(engine, tmp_path):
 
 
 @ENGINES
+def test_types_that_are_in_bodies_alone(engine, tmp_path):
+    """A loop is given f32 and gives it, and computes in f16 between."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (1, 2))
+    x = inner.one("Convert-1", p, destination_type="f16")
+    y = inner.one("Multiply-1", x, inner.constant(np.full((1, 1), 1.001, F16)), **ADD)
+    y = inner.one("Convert-1", y, destination_type="f32")
+    last, _ = loop(b, inner, i64(b, 10), [(p, anything(b, "f4", (1, 2)))], [y], [(y, p)], [y])
+    b.result(last)
+    path, x = saved(b, tmp_path), F32([[1, -3]])
+    (found,) = run(irrun.GraphExecutor(path, engine=engine, precision="auto"), x)
+    np.testing.assert_allclose(found, x * np.float64(F16(1.001)) ** 10, 1e-6)
+    (found,) = run(irrun.GraphExecutor(path, engine=engine, precision="declared"), x)
+    for _ in range(10):
+        x = (x.astype(F16) * F16(1.001)).astype(F32)
+    assert found.tolist() == x.tolist()
+
+
+@ENGINES
 def test_branches(engine, tmp_path):
     one, two, b = model(), model(), model()
     p, q = anything(one, "f2", (2,)), anything(two, "f2", (2,))

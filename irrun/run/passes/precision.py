@@ -190,8 +190,11 @@ class Retyping:
 
     def _add(self, instruction: Instruction) -> None:
         found = {self._declared[n] for n in (*instruction.inputs, *instruction.outputs) if n is not None}
+        inside = {
+            tensor.type for _, body in instruction.bodies.values() for p in programs(body) for tensor in p.tensors
+        }
         types = self._types_of(instruction)
-        if "dynamic" in found or types.keys().isdisjoint(found) or not self._retyped(instruction, types):
+        if "dynamic" in found or types.keys().isdisjoint(found | inside) or not self._retyped(instruction, types):
             inputs = tuple(
                 None if number is None else self._as(number, self._declared[number], instruction.layer)
                 for number in instruction.inputs
