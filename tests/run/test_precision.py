@@ -98,6 +98,22 @@ def test_reference_computes_as_declared_and_others_do_not(tmp_path):
     assert types == {"reference": "f16", "numpy": "f32", "check": "f32"}
 
 
+@ENGINES
+@pytest.mark.parametrize(("precision", "rounds"), [("declared", True), ("auto", False), ("f32", False), ("f64", False)])
+@pytest.mark.parametrize("read", ["f32", "f64"])
+def test_small_constants_are_computed_in_the_precision_that_is_asked_for(read, precision, rounds, engine):
+    """Whose values inference knows by the types that the model declares, also behind a conversion that stays."""
+    bf16, g = numpy_dtype("bf16").type, irrun.build(opset=13)
+    x = g.Parameter(f"{read}[2]", name="x")
+    product = g.Multiply(np.full((2, 1), 9, bf16), np.full((2, 1), 0.1, bf16))
+    g.Result(g.Multiply(x, g.Squeeze(g.Convert(product, destination_type=read), np.int64([1])), name="y"))
+    executor = irrun.GraphExecutor(g.model, engine=engine, precision=precision)
+    exact = 9 * float(bf16(0.1))
+    assert exact != float(bf16(exact))
+    (found,) = run(executor, np.ones(2, numpy_dtype(read)))
+    assert found.tolist() == [float(bf16(exact)) if rounds else exact] * 2
+
+
 @pytest.mark.parametrize(
     ("precision", "given", "computed_in"),
     [

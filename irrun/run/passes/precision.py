@@ -139,9 +139,9 @@ class Retyping:
         return self._types.get(self._declared[number], self._declared[number])
 
     def _set(self, number: int, type: str) -> None:
-        """Make a tensor of another type, whose value has to be computed anew."""
+        """Make a tensor of a type; the value of floats has to be computed anew, perhaps of inputs of other types."""
         tensor = self.program.tensors[number]
-        if tensor.type != type:
+        if type in FLOATS:
             kept = tensor.value is not None and tensor.value.dtype == object
             self.program.tensors[number] = Tensor(type, tensor.shape, tensor.value if kept else None)
 
@@ -202,6 +202,8 @@ class Retyping:
             self._append(instruction.changed(inputs=inputs))
 
     def _append(self, instruction: Instruction) -> None:
+        for number in instruction.outputs:
+            self._set(number, self.program.tensors[number].type)
         self._makers.update(dict.fromkeys(instruction.outputs, instruction.layer))
         self.program.instructions.append(instruction)
 
