@@ -108,8 +108,8 @@ class Diagnostic:
     error for the release that was asked about. `label` is the constraint of the op that is broken (C1, C2, ...), and
     `file` the file that `span` lies in. `fixes` are found on request, by `irrun.check.fixes`, the likeliest first. It
     stands for a `number` of such, which is more than 1 where the others are not listed. An error that a run was told to
-    pass over is `ignored`, and no more than a warning. `remedy` is a word for what mends
-    it, where a code has several, which is what fixes go by.
+    pass over is `ignored`, and no more than a warning. `remedy` is a word for what mends it, where a code has
+    several, which is what fixes go by.
     """
 
     code: str

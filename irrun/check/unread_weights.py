@@ -42,16 +42,16 @@ def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
     end = max((_end(layer) for layer in layers if layer.type == "Const"), default=0)
     readers = {value.layer: layer for layer in layers if layer.label in failed for value in layer.inputs if value}
     known = [(layer, numbers) for layer in layers if (numbers := _numbers(layer, weights))]
+    failing = [layer for layer, _ in known if layer in readers]
+    if not failing:
+        return None
+    constant = failing[0]
     senseless = [layer for layer, numbers in known if any(map(_is_senseless, numbers))]
     turned = {layer: _turned(layer, numbers, weights) for layer, numbers in known}
-    constant = next((layer for layer, _ in known if layer in readers), None)
-    if constant is None:
-        return None
     name = f"`{weights.path or 'the .bin'}`"
     help = "take the .bin that was written with the .xml; of its numbers nothing else is told"
     some = [layer for layer, numbers in known if any(numbers)]
     blamed = [layer for layer in senseless if layer in readers]
-    failing = [layer for layer, _ in known if layer in readers]
     if end != weights.size and (blamed or len(failing) >= _FEW):
         constant = (blamed or failing)[0]
         message = f"{name} is that of another model: it has {weights.size} bytes, but the Consts end at byte {end}"

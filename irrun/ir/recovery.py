@@ -37,6 +37,7 @@ _SOUND = re.compile(rb"<(?:/(%s)\s*+|(%s)(?:\s++%s\s*+=\s*+%s)*+\s*+(/?+))>" % (
 
 _START = re.compile(rb"<(\s*+)(%s)" % _NAME)
 _END = re.compile(rb"</(\s*+)(%s)\s*+(>?+)" % _NAME)
+_SLASH = re.compile(rb"\s*+/(?=\s*+<)")
 _STOP = re.compile(rb"\s*+(/?+)>")
 _NEXT_TAG = re.compile(rb"\s*+<(/?)(%s)" % _NAME)
 _ATTRIBUTE = re.compile(rb"\s*+(%s)\s*+=\s*+(?!=)" % _NAME)
@@ -473,7 +474,7 @@ class _Scan:
         """Look at a start tag in which something else follows than attributes or its end."""
         data, name = self.data, tag[2].decode()
         following, lone = _NEXT_TAG.match(data, at), _LONE_NAME.match(data, at)
-        slash = re.compile(rb"\s*+/(?=\s*+<)").match(data, at)
+        slash = _SLASH.match(data, at)
         if slash is not None:
             message, help = f"`>` is missing at the end of the tag of <{name}>", "write `>` there"
             place, at = tag.start(), slash.end()

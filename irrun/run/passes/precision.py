@@ -199,11 +199,11 @@ class Retyping:
                 None if number is None else self._as(number, self._declared[number], instruction.layer)
                 for number in instruction.inputs
             )
+            for number in instruction.outputs:
+                self._set(number, self._declared[number])
             self._append(instruction.changed(inputs=inputs))
 
     def _append(self, instruction: Instruction) -> None:
-        for number in instruction.outputs:
-            self._set(number, self.program.tensors[number].type)
         self._makers.update(dict.fromkeys(instruction.outputs, instruction.layer))
         self.program.instructions.append(instruction)
 

@@ -127,15 +127,12 @@ def terms(op: Op, attrs: Mapping[str, Any], shapes: Sequence[tuple[int, ...] | N
     only their number is known here: the longest ones are taken.
     """
     known = [shape for shape in shapes if shape is not None]
-    products = op.trait(Products)
-    if products is not None and None not in shapes[:2]:
-        return max(1.0, int(products.operations(known, attrs, result)) / (2 * max(1, math.prod(result))))
+    counting = op.trait(Products) or op.trait(Accumulating)
+    if counting is not None and None not in shapes[:2]:
+        given = [() if shape is None else shape for shape in shapes]
+        return max(1.0, int(counting.operations(given, attrs, result)) / (2 * max(1, math.prod(result))))
     if op.trait(Reduction) is not None and known:
         return max(1.0, math.prod(known[0]) / max(1, math.prod(result)))
-    accumulating = op.trait(Accumulating)
-    if accumulating is not None:
-        given = [() if shape is None else shape for shape in shapes]
-        return max(1.0, int(accumulating.operations(given, attrs, result)) / (2 * max(1, math.prod(result))))
     transforming = op.trait(Transforming)
     if transforming is not None and len(known) > 1:
         (count,) = known[op.port_names.index(transforming.axes)]

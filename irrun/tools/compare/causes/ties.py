@@ -152,7 +152,7 @@ def _unstable(
     chance = np.random.default_rng(1)
     jumps, hit = np.zeros(right.shape, bool), np.zeros(right.shape, bool)
     exact = case.exact or not case.numeric
-    chosen = np.unique(right)
+    chosen = np.unique(right) if exact else None
     with np.errstate(all="ignore"):
         error = None if exact else np.abs(numbers(case.actual) - numbers(right))
         room = None if exact else case.tolerance.allowed(np.abs(numbers(right)), case.metrics.rms)
@@ -160,16 +160,18 @@ def _unstable(
         moved = case.computed([_moved(array, amount, chance) for array, amount in zip(inputs, amounts, strict=True)])
         if moved is None:
             return None
-        if error is None or room is None:
+        if chosen is not None:
             jumps |= np.asarray(moved != right)
             hit |= np.asarray(moved == case.actual)
             chosen = np.union1d(chosen, moved)
-        else:
+        elif error is not None and room is not None:
             with np.errstate(all="ignore"):
                 apart = np.abs(numbers(moved) - numbers(right))
             jumps |= (apart >= 0.5 * error) & (apart > room)
             hit = jumps
-        if jumps[wrong].all() and (hit[wrong].mean() >= HIT or (exact and _among(case.actual, wrong, right, chosen))):
+        if jumps[wrong].all() and (
+            hit[wrong].mean() >= HIT or (chosen is not None and _among(case.actual, wrong, right, chosen))
+        ):
             break
     else:
         return None
