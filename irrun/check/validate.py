@@ -26,6 +26,7 @@ from irrun.ir.graph import Layer, Model, leading_to
 from irrun.ir.lines import MendedSource
 from irrun.ir.reader import check_form, read
 from irrun.ir.sources import Source, opened
+from irrun.ir.unread import MOVE
 from irrun.ir.weights import Weights
 from irrun.records import dataclass
 from irrun.spec.attributes import parse_size
@@ -232,7 +233,7 @@ def _with_inferred(
         later = of_sound_inputs(later, inference.nodes, model.weights.doubtful)
     portless = {problem.layer for problem in problems if problem.code == "E206"}  # where an edge misses a port
     unconnected = {problem.layer for problem in problems if problem.code == "E208"}
-    spilt = {each.layer for each in problems if each.message.startswith(("<dim> is not read", "<port> is not read"))}
+    spilt = {each.layer for each in problems if each.remedy == MOVE}
     unfed = {problem.layer for problem in problems if problem.code == "E218"}  # which may be of another type
     problems += limited(
         found

@@ -11,6 +11,7 @@ from irrun.ir.plain import PlainLayer
 from irrun.ir.runtime import check_info
 from irrun.ir.unread import (
     INPUT_ATTRIBUTES,
+    MOVE,
     PORT_ATTRIBUTES,
     joined,
     members,
@@ -230,7 +231,7 @@ def _lift_ports(layer: Layer, findings: Findings) -> None:
             if inner:
                 message = "<port> is not read in another <port>"
                 help = "move it behind that one; edges find it nowhere else"
-                findings.add("E220", message, inner[0], layer=layer, help=help)
+                findings.add("E220", message, inner[0], layer=layer, help=help, remedy=MOVE)
                 port.children = [child for child in port.children if child not in inner]
                 port.dims = inner[0].dims = []  # one of them has those of the other one as well
                 at = listed.children.index(port) + 1

@@ -36,6 +36,9 @@ _DIM = rb"<dim"
 DELETE_TEXT = "delete text"
 """What mends a text where none is read."""
 
+MOVE = "move"
+"""What mends a port or a size that is not read where it stands: a port elsewhere lacks it."""
+
 _MERGED = r"(?:={7}|>{7} .*|\|{7} .*)\Z"
 """Lines that git writes around two versions of a part of a file, behind the first one of them."""
 
@@ -125,7 +128,8 @@ def report_element(
     element: Element, where: str, help: str, findings: Findings, graph: Graph, layer: Layer | None = None
 ) -> None:
     """Report an element that is not read where it stands."""
-    findings.add("W907", f"<{element.tag}> is not read in {where}", element, graph=graph, layer=layer, help=help)
+    message, remedy = f"<{element.tag}> is not read in {where}", MOVE if element.tag in ("dim", "port") else None
+    findings.add("W907", message, element, graph=graph, layer=layer, help=help, remedy=remedy)
 
 
 def members(element: Element, tag: str, findings: Findings, graph: Graph, layer: Layer | None = None) -> list[Element]:
