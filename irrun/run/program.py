@@ -107,6 +107,14 @@ class Instruction:
             inputs=tuple(None if number is None else others.get(number, number) for number in self.inputs)
         )
 
+    def head(self, count: int) -> Instruction:
+        """The instruction with its first `count` posts alone."""
+        return self if count == len(self.posts) else self.changed(posts=self.posts[:count])
+
+    def rest(self, count: int) -> Instruction:
+        """Its posts from number `count` on, of which there are some, as an instruction of their own."""
+        return self.posts[count].changed(posts=self.posts[count + 1 :])
+
     @property
     def parts(self) -> tuple[Instruction, ...]:
         """The instruction without its posts, if it has any, and these: what its ops' kernels compute one by one."""

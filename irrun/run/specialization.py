@@ -91,7 +91,7 @@ class Specialization:
         results = instruction.results
         self._small = _most_small(instruction)
         self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction.op)
-        self.opened = self._opened(instruction.changed(posts=()) if instruction.posts else instruction)
+        self.opened = self._opened(instruction.head(0))
         self._whole = self._opened(instruction) if instruction.posts else self.opened
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
@@ -211,15 +211,14 @@ class Specialization:
     def _rest(self, count: int) -> Specialization:
         """The posts that an engine has left over, as an instruction."""
         if count not in self._rests:
-            posts = self._instruction.posts[count:]
-            rest = posts[0].changed(posts=posts[1:])
+            rest = self._instruction.rest(count)
             self._rests[count] = Specialization(self._program, rest, self._read, self._setting, self._kernels)
         return self._rests[count]
 
     def _operands(self, count: int, result: Array, others: Sequence[Array | None]) -> Sequence[Array | None]:
         """The arrays of the operands of the posts from number `count` on, the first of which reads `result`."""
         first = self._instruction.posts[count]
-        made = (self._instruction, *self._instruction.posts)[count].outputs[0]
+        made = self._instruction.parts[count].outputs[0]
         rest = iter(others)
         own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
         return [*own, *rest]
@@ -306,7 +305,7 @@ class Specialization:
         ]
         for engine in self._setting.engines:
             for count in range(len(instruction.posts), -1, -1):
-                some = instruction.changed(posts=instruction.posts[:count])
+                some = instruction.head(count)
                 work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
                 if not _fit(work, run.meter):  # which the kernels say
                     return _Specialized(None), None
