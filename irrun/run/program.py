@@ -15,10 +15,11 @@ import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Work
+from irrun.engines.work_cache import is_weight
 from irrun.ir.graph import Layer
 from irrun.records import NamedTuple, dataclass
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Op, Tensor, results_of
+from irrun.spec.op import FLOAT, Array, Op, Tensor, results_of
 from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Accumulating, Products
 
@@ -265,6 +266,11 @@ class Program:
     def constant(self, number: int | None) -> Array | None:
         """The array of a tensor; None for one that is not constant."""
         return None if number is None else self.constants.get(number)
+
+    def is_weight(self, number: int | None) -> bool:
+        """Whether a tensor is a constant of which rules look at nothing but the shape, as a rule: floats, not few."""
+        array = self.constant(number)
+        return number is not None and array is not None and self.tensors[number].type in FLOAT and is_weight(array)
 
     def known(self, number: int) -> Tensor:
         """What is known of a tensor, its value where it is constant."""

@@ -24,7 +24,7 @@ from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import FLOAT, Array, Op, Tensor, Violation
+from irrun.spec.op import Array, Op, Tensor, Violation
 from irrun.spec.traits import Converting, Elementwise
 
 MAX_KEPT = 8
@@ -96,7 +96,7 @@ class Specialization:
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
-        self._weights = tuple(at for at, number in enumerate(instruction.operands) if self._is_weight(number))
+        self._weights = tuple(at for at, number in enumerate(instruction.operands) if program.is_weight(number))
         self._kind = self._kind_of()
         self._told = True  # whether shapes tell those of the results, as far as has been seen
 
@@ -239,12 +239,6 @@ class Specialization:
             value = None if constant is None or at in self._weights else constant.tobytes()
             key += () if number is None else (program.tensors[number].type, constant is None, value)
         return (*key, *(program.tensors[number].type for number in instruction.results))
-
-    def _is_weight(self, number: int | None) -> bool:
-        """Whether an operand is a constant of which rules look at nothing but the shape, as a rule."""
-        if number is None or number not in self._program.constants:
-            return False
-        return self._program.tensors[number].type in FLOAT and is_weight(self._program.constants[number])
 
     def _specialized(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
         """What an engine made of it, or of one that is alike, and that bound to these arrays."""
