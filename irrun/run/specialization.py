@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -13,17 +13,24 @@ import numpy as np
 
 from irrun.diagnostics import IRError
 from irrun.engines.memory import allocate
-from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work, chain, either
+from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, OpenCall, Operand, Work, chain, either
 from irrun.engines.work_cache import is_weight
 from irrun.interruption import hand_on
 from irrun.records import NamedTuple
-from irrun.run.compiling import compile_work, compiled_again, dense_operand, warn_fallback, work_of
+from irrun.run.compiling import (
+    compile_work,
+    compiled_again,
+    dense_operand,
+    reordering,
+    room,
+    warn_fallback,
+    work_of,
+)
 from irrun.run.kernels import Kernels, shapes_alone
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.session import Run
-from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Op, Tensor, Violation
 from irrun.spec.traits import Converting, Elementwise
 
@@ -365,8 +372,9 @@ class Specialization:
                 read.append(None)
             elif position in compiled.wants:
                 layout = compiled.wants[position]
-                read.append(room(operand, layout))
-                calls.append(_reorder(engine, operand, layout, array, read[-1]))
+                brought = room(operand, layout)
+                read.append(brought)
+                calls.append(reordering(engine, operand, layout, array, brought))
             else:
                 read.append(array)
         take = self._setting.reserve.lend
@@ -382,7 +390,7 @@ class Specialization:
             layout = compiled.gives.get(position)
             if layout is not None and layout.strides is None:
                 results[position] = room(operand, None, take)
-                calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
+                calls.append(reordering(engine, replace(operand, layout=layout), None, array, results[position]))
         return _Bound(calls, results)
 
 
@@ -424,18 +432,3 @@ def _shape(array: Array | None) -> tuple[int, ...] | None:
 
 def _pass() -> None:
     """Nothing to check."""
-
-
-def _reorder(engine: Engine, operand: Operand, layout: Layout | None, source: Array, target: Array | None) -> Call:
-    assert target is not None
-    compiled = engine.reorder(operand, layout)
-    return compiled.bind([source], [target], allocate(compiled.scratch) if compiled.scratch else None)
-
-
-def room(operand: Operand, layout: Layout | None, take: Callable[[int], Array] = allocate) -> Array:
-    """Memory that is taken for a tensor in a layout."""
-    dtype = numpy_dtype(operand.type)
-    if layout is None:
-        return np.ndarray(operand.shape, dtype, take(prod(operand.shape) * dtype.itemsize))
-    memory = take(layout.nbytes)
-    return memory if layout.strides is None else np.ndarray(operand.shape, dtype, memory, strides=layout.strides)
