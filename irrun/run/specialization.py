@@ -26,10 +26,11 @@ from irrun.run.compiling import (
     warn_fallback,
     work_of,
 )
-from irrun.run.kernels import Kernels, shapes_alone
+from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
+from irrun.run.rules import Rule
 from irrun.run.session import Run
 from irrun.spec.op import Array, Op, Tensor, Violation
 from irrun.spec.traits import Converting, Elementwise
@@ -285,13 +286,13 @@ class Specialization:
 
     def _made(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
         """What an engine makes of it, and that bound to these arrays."""
-        instruction, program = self._instruction, self._program
+        instruction, rule = self._instruction, Rule(self._program, self._instruction)
         given = arrays[: len(instruction.inputs)]
-        inferred = None if self._kind is None else shapes_alone(program, instruction, given, self._weights)
+        inferred = None if self._kind is None else rule.of_shapes(given, self._weights)
         shared = inferred is not None and inferred.complete
         if not shared:  # the rule may look at what weights hold, or at data
             self._kind = None
-            inferred = shapes_alone(program, instruction, given)
+            inferred = rule.of_shapes(given)
         self._told = inferred is None or all(tensor.static for tensor in inferred.outputs)
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
             return _Specialized(None), None
