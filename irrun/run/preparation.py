@@ -412,13 +412,12 @@ class Preparation:
 
     def _prepare(self, setting: Setting) -> _Prepared:
         with suppress(ExecutionError), self._paused():
-            shapes = _known(setting)
-            if shapes is None or setting.watched:
+            if setting.watched or not setting.whole:
                 program = prepare(self.program, setting)
             elif self._only is not None:
                 program = prepare(self.built, replace(setting, anew=not self._ready))
             else:
-                program = self._templates_of_all().prepare(setting, shapes)
+                program = self._templates_of_all().prepare(setting)
             if program.peak <= setting.limit:
                 return _Prepared(program, self._specializations(program, setting))
         return self._general
@@ -489,12 +488,6 @@ def _is_light(program: Program) -> bool:
         return False
     large = [own for own in steps if own.compiled is not None and not at_most_small(program, own)]
     return 2 * len(large) <= len(steps)
-
-
-def _known(setting: Setting) -> Shapes | None:
-    """The shapes of inputs whose sizes are all known."""
-    known = all(isinstance(size, int) for shape in setting.shapes or () for size in shape)
-    return tuple(tuple(map(int, shape)) for shape in setting.shapes or ()) if known else None
 
 
 def _reads_weights_openly(program: Program) -> bool:
