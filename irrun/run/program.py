@@ -355,6 +355,17 @@ class Program:
         return f"{tensor.type}{shape_text(tensor.shape)}{place}"
 
 
+def leading_to(results: Iterable[int], instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Those of the instructions, in order and without posts yet, that make results, or something that these need."""
+    read: set[int | None] = set(results)
+    kept = []
+    for instruction in reversed(instructions):
+        if not read.isdisjoint(instruction.outputs):
+            kept.append(instruction)
+            read.update(instruction.inputs)
+    return kept[::-1]
+
+
 def _few(array: Array) -> str:
     return f" = {array.tolist()}" if array.size <= 8 else ""
 
