@@ -21,7 +21,7 @@ from irrun.records import NamedTuple, dataclass
 from irrun.spec.body import Body
 from irrun.spec.op import FLOAT, Array, Op, Tensor, results_of
 from irrun.spec.patterns import shape_text
-from irrun.spec.traits import Accumulating, Products
+from irrun.spec.traits import Accumulating, Elementwise, Products
 
 if TYPE_CHECKING:
     from irrun.run.session import Run
@@ -176,6 +176,12 @@ class Instruction:
         """The tensor at an input port, None where it is not connected."""
         ports = zip(self.op.inputs, self.inputs, strict=False)
         return next((number for port, number in ports if port.name == name), None)
+
+    @property
+    def function(self) -> str | None:
+        """The name of numpy's function that computes it, without its posts, element by element, if there is one."""
+        trait = self.op.trait(Elementwise)
+        return None if trait is None else trait.function
 
     @property
     def multiplies(self) -> bool:

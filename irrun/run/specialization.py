@@ -32,8 +32,8 @@ from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
-from irrun.spec.op import Array, Op, Tensor, Violation
-from irrun.spec.traits import Converting, Elementwise
+from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.traits import Converting
 
 MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
@@ -98,7 +98,7 @@ class Specialization:
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
         self._small = _most_small(instruction)
-        self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction.op)
+        self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction)
         self.opened = self._opened(instruction.head(0))
         self._whole = self._opened(instruction) if instruction.posts else self.opened
         made = [program.tensors[number] for number in results]
@@ -402,13 +402,12 @@ def at_most_small(program: Program, instruction: Instruction) -> bool:
 
 
 def _most_small(instruction: Instruction) -> int:
-    return MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
+    return MAX_SINGLE if all(map(_is_single, instruction.parts)) else MAX_SMALL
 
 
-def _is_single(op: Op) -> bool:
-    """Whether an op's kernel is a function of numpy's that takes each element by itself."""
-    elementwise = op.trait(Elementwise)
-    return op.trait(Converting) is not None or (elementwise is not None and elementwise.function is not None)
+def _is_single(part: Instruction) -> bool:
+    """Whether the kernel of an op is a function of numpy's that takes each element by itself."""
+    return part.op.trait(Converting) is not None or part.function is not None
 
 
 def _once(array: Array) -> Array:
