@@ -125,8 +125,9 @@ def _is_of_integers(work: Work) -> bool:
 
 class CompiledEngine:
     """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
-    of few rows only where it is given who runs them in `parallel`. Others cost it nothing. `once` says that there will
-    be one run. Where it is `quantized` it multiplies codes, with the processor's AVX2."""
+    of few rows only where it is given what has threads call a function in `parallel`, at an address, with an argument:
+    those of the engine that computes other products. Others cost it nothing. `once` says that there will be one run.
+    Where it is `quantized` it multiplies codes, with the processor's AVX2."""
 
     name = "compiled"
     decodes = True
