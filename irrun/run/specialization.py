@@ -12,6 +12,7 @@ from math import prod
 import numpy as np
 
 from irrun.diagnostics import IRError
+from irrun.engines.extents import once
 from irrun.engines.memory import allocate
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, OpenCall, Operand, Work, chain, either
 from irrun.engines.work_cache import is_weight
@@ -111,10 +112,10 @@ class Specialization:
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
         if self._single and (array := arrays[0]) is not None and array.size and 0 in array.strides:
-            shape, once = array.shape, _once(array)
-            if once.size < array.size:
-                by, (result,) = self.compute([once], run)
-                return by, [np.broadcast_to(result, shape)]
+            single = once(array)
+            if single.size < array.size:
+                by, (result,) = self.compute([single], run)
+                return by, [np.broadcast_to(result, array.shape)]
         given = self._openly(self._whole, arrays, run)
         if given is not None:
             return given
@@ -408,11 +409,6 @@ def _most_small(instruction: Instruction) -> int:
 def _is_single(part: Instruction) -> bool:
     """Whether the kernel of an op is a function of numpy's that takes each element by itself."""
     return part.op.trait(Converting) is not None or part.function is not None
-
-
-def _once(array: Array) -> Array:
-    """Of an array what is repeated in it once."""
-    return array[tuple([slice(0, 1) if step == 0 else slice(None) for step in array.strides])]
 
 
 def _fit(work: Work, meter: Meter | None) -> bool:
