@@ -58,9 +58,11 @@ def load_engines(
         elif name == "onednn":
             raise EngineError('oneDNN cannot be loaded: pip install "irrun[onednn]", on Linux with an x86-64 processor')
         if compiling:
+            from irrun.engines.compiled.engine import CompiledEngine
+
             parallel = None if engine is None or engine.alone else engine.parallel
             quantized = engine is not None and engine.leaves_codes and not once
-            found.append(compiled.load(count, parallel, once=once, quantized=quantized))
+            found.append(CompiledEngine(count, parallel, once=once, quantized=quantized))
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     others = {engine.name for engine in found}

@@ -86,8 +86,7 @@ def broadcast_strides(operand: Operand, shape: Sequence[int]) -> tuple[int, ...]
 def order_of(operand: Operand) -> list[int] | None:
     """The axes of an operand from the outermost in memory to the innermost; None where there are gaps between them."""
     shape, item = operand.shape, numpy_dtype(operand.type).itemsize
-    steps = canonical_strides(shape, operand.strides, item)
-    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
+    order, _ = _by_steps(operand)
     dense = ordered_strides(order, [shape[axis] for axis in order], item)
     axes = zip(shape, dense, operand.strides, strict=True)
     return order if all(size == 1 or step == own for size, step, own in axes) else None
@@ -97,13 +96,19 @@ def spread_order(operand: Operand) -> list[int] | None:
     """As `order_of`, where there may be gaps between lines of elements that are neighbours; None where elements are no
     neighbours along any axis, or where lines overlap or lie backwards."""
     shape, extent = operand.shape, numpy_dtype(operand.type).itemsize
-    steps = canonical_strides(shape, operand.strides, extent)
-    order = sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis])
+    order, steps = _by_steps(operand)
     for number, axis in enumerate(axis for axis in reversed(order) if shape[axis] != 1):
         if steps[axis] < extent or (number == 0 and steps[axis] != extent):
             return None
         extent = steps[axis] * shape[axis]
     return order
+
+
+def _by_steps(operand: Operand) -> tuple[list[int], tuple[int, ...]]:
+    """The axes from the longest stride to the shortest, those of one element first, and the strides as they count."""
+    shape = operand.shape
+    steps = canonical_strides(shape, operand.strides, numpy_dtype(operand.type).itemsize)
+    return sorted(range(len(shape)), key=lambda axis: (shape[axis] > 1) * -steps[axis]), steps
 
 
 def ordered_strides(order: Sequence[int], moved: Sequence[int], item: int) -> tuple[int, ...]:

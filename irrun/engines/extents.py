@@ -40,6 +40,11 @@ def view(array: Array, shape: Sequence[int], strides: Sequence[int]) -> Any:
     return np.lib.stride_tricks.as_strided(items, shape, strides).view(array.dtype)
 
 
+def once(array: Array) -> Array:
+    """A view of what a broadcast array has: one element along the axes that it is repeated along."""
+    return array[tuple([slice(0, 1) if step == 0 else slice(None) for step in array.strides])] if array.ndim else array
+
+
 def checked(work: Work, compiled: Compiled) -> Compiled:
     """The compiled work, which can be bound only to arrays that lie as the tensors did that it was compiled for.
 

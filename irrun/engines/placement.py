@@ -1,4 +1,4 @@
-"""How many processors there are, and on which of them threads are: who computes for a caller keeps off the caller's.
+"""Processors: how many there are, of which kind, and on which threads are: who computes for a caller keeps off its own.
 
 Where all processors are busy, Linux leaves who is woken on the processor of who has woken it. With threads of OpenMP
 the caller looks out there for an end to come, and keeps from computing whom it waits for: 200 us in every call.
@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import platform
 import sys
 import threading
 from collections.abc import Callable
@@ -36,6 +37,11 @@ def processors() -> int:
     if wanted.isdecimal() and int(wanted):
         return int(wanted)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def is_x86() -> bool:
+    """Whether this is a processor with the instructions of x86, of 64 bits."""
+    return platform.machine().lower() in ("x86_64", "amd64")
 
 
 def processor() -> int:

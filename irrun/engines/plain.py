@@ -28,8 +28,8 @@ def kernel_of(work: Work) -> Callable[..., Any]:
 
 
 def plain_call(work: Work, inputs: Arrays, outputs: Sequence[Array]) -> Call:
-    """A call by the kernel of a work without posts, of an op whose kernel asks for nothing but its inputs."""
-    return partial(write_results, kernel_of(work), inputs, outputs)
+    """A call by the kernel of a work's op, which asks for nothing but its inputs; posts are left to others."""
+    return partial(write_results, kernel_of(work), inputs[: len(work.own)], outputs)
 
 
 def write_results(kernel: Any, inputs: Arrays, outputs: Sequence[Array]) -> None:

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, Note
-from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.kernels import Kernels
 from irrun.run.program import Instruction
@@ -22,7 +22,6 @@ DIGITS = {
 }
 """The relative distance of a number of each type to the next one."""
 
-
 MOVED, DRAWS = 64.0, 8
 """Roundings that inputs are moved by, to see what an op makes of that, as a step function may make anything of it: all
 numbers up or down, and then, so often, some up and some down, as what cancels in sums is not moved otherwise."""
@@ -32,99 +31,90 @@ CANCELLED = 0.25
 
 KNOWN = "oneDNN may make a number of the NaN of a product or a convolution: --engine reference shows where it goes"
 
+STEPS, SUMS = 256.0, 64.0
+"""How far results may lie apart: roundings of the number itself, or of the largest one beside it, which is what sums in
+another order come to. Integers, booleans and what is not finite must be equal."""
 
-class Comparison(NamedTuple):
-    """How far results may lie apart: `steps` of rounding of the number itself, or `sums` of the largest one beside it,
-    which is what sums in another order come to. Integers, booleans and what is not finite must be equal."""
 
-    steps: float = 256
-    sums: float = 64
-
-    def hold(
-        self,
-        kernels: Kernels,
-        computation: Computation,
-        instruction: Instruction,
-        by: str,
-        given: Sequence[Array | None],
-        found: Sequence[Array],
-        run: Run,
-    ) -> None:
-        """Compute an instruction by its ops' kernels, too. Raises ExecutionError at the first element that differs."""
-        expected = computation(given, run)
-        rounded = any(array is not None and array.dtype.name == "bfloat16" for array in given)
-        digit = DIGITS["bfloat16"] if rounded else 0.0  # kernels round to it in between, engines need not
-        waning = any(part.op.trait(Waning) is not None for part in instruction.parts)
-        least = max(_largest_level(instruction, given), CANCELLED if waning else 0.0)
-        for port, (right, array) in enumerate(zip(expected, found, strict=False)):
-            wrong = self.differing(right, array, digit=digit, least=least)
+def hold(
+    kernels: Kernels,
+    computation: Computation,
+    instruction: Instruction,
+    by: str,
+    given: Sequence[Array | None],
+    found: Sequence[Array],
+    run: Run,
+) -> None:
+    """Compute an instruction by its ops' kernels, too. Raises ExecutionError at the first element that differs."""
+    expected = computation(given, run)
+    rounded = any(array is not None and array.dtype.name == "bfloat16" for array in given)
+    digit = DIGITS["bfloat16"] if rounded else 0.0  # kernels round to it in between, engines need not
+    waning = any(part.op.trait(Waning) is not None for part in instruction.parts)
+    least = max(_largest_level(instruction, given), CANCELLED if waning else 0.0)
+    for port, (right, array) in enumerate(zip(expected, found, strict=False)):
+        wrong = differing(right, array, digit=digit, least=least)
+        if wrong is None:
+            continue
+        spread: list[Array] = []
+        for draw in range(1 + DRAWS):
+            spread += [computation(_moved(given, roundings, draw), run)[port] for roundings in (MOVED, -MOVED)]
+            wrong = differing(right, array, spread, digit, least)
             if wrong is None:
-                continue
-            spread: list[Array] = []
-            for draw in range(1 + DRAWS):
-                spread += [computation(_moved(given, roundings, draw), run)[port] for roundings in (MOVED, -MOVED)]
-                wrong = self.differing(right, array, spread, digit, least)
-                if wrong is None:
-                    break
-            if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
-                continue
-            layer, last = instruction.layer, instruction.parts[-1].layer
-            where = f" at [{', '.join(map(str, wrong))}]" if wrong else ""
-            message = f"output {port} of {last} is {array[wrong]}{where} by the engine {by}"
-            notes = [
-                Note(f"computed together: {part.op.name}, layer {part.layer}", part.layer.span)
-                for part in instruction.parts
-            ]
-            mistake = (
-                f"that is a mistake in the engine {by}, not in the model: run with --engine reference, and report it"
-            )
-            known = by == "onednn" and bool(instruction.posts) and bool(np.isnan(right[wrong]))
-            raise kernels.placed(
-                Diagnostic(
-                    "E604",
-                    f"{message}, but {right[wrong]} by the kernels of its ops",
-                    layer.span,
-                    layer.label,
-                    KNOWN if known else mistake,
-                    tuple(notes if instruction.posts else ()),
-                )
-            )
+                break
+        if wrong is None:  # the op itself makes as much of the rounding of its inputs, where it has steps
+            continue
+        raise kernels.placed(_mistake(instruction, port, by, array[wrong], right[wrong], wrong))
 
-    def differing(
-        self,
-        expected: Array,
-        found: Array,
-        others: Sequence[Array] = (),
-        digit: float = 0.0,
-        least: float = 0.0,
-    ) -> tuple[int, ...] | None:
-        """The index of the first element of `found` that is not what is expected up to rounding; None for none.
 
-        `others` are what is as good as expected: the results for inputs that are rounded otherwise. `digit` is the
-        relative distance of numbers where that is more than of the type of the result, `least` a number that is beside
-        them although none of the results is as large.
-        """
-        if expected.shape != found.shape or expected.dtype.kind != found.dtype.kind:
-            return ()
-        if expected.dtype.name not in DIGITS:
-            wrong = np.asarray(expected != found)
-            for other in others:
-                wrong &= other != found
-        else:
-            digit = max(digit, DIGITS[expected.dtype.name])
-            right, array = expected.astype(np.float64), found.astype(np.float64)
-            spread = [right, *(other.astype(np.float64) for other in others)]
-            low, high = np.fmin.reduce(spread), np.fmax.reduce(spread)
-            finite = np.isfinite(right)
-            scale = float(np.abs(right[finite]).max(initial=least))
-            with np.errstate(all="ignore"):
-                room = digit * (self.steps * np.abs(right) + self.sums * scale) + 1e-37
-                near = (array >= low - room) & (array <= high + room)
-            same = (array == right) | (np.isnan(array) & np.isnan(right))
-            wrong = ~np.where(finite, near, same)
-        if not wrong.any():
-            return None
-        return tuple(int(place) for place in np.argwhere(wrong)[0])
+def _mistake(
+    instruction: Instruction, port: int, by: str, found: Any, right: Any, place: tuple[int, ...]
+) -> Diagnostic:
+    """The diagnostic that an engine has made something else of an element than the ops' kernels."""
+    layer, parts = instruction.layer, instruction.parts
+    where = f" at [{', '.join(map(str, place))}]" if place else ""
+    message = f"output {port} of {parts[-1].layer} is {found}{where} by the engine {by}"
+    message = f"{message}, but {right} by the kernels of its ops"
+    notes = [Note(f"computed together: {part.op.name}, layer {part.layer}", part.layer.span) for part in parts]
+    help = f"that is a mistake in the engine {by}, not in the model: run with --engine reference, and report it"
+    if by == "onednn" and instruction.posts and np.isnan(right):
+        help = KNOWN
+    return Diagnostic("E604", message, layer.span, layer.label, help, tuple(notes if instruction.posts else ()))
+
+
+def differing(
+    expected: Array,
+    found: Array,
+    others: Sequence[Array] = (),
+    digit: float = 0.0,
+    least: float = 0.0,
+) -> tuple[int, ...] | None:
+    """The index of the first element of `found` that is not what is expected up to rounding; None for none.
+
+    `others` are what is as good as expected: the results for inputs that are rounded otherwise. `digit` is the
+    relative distance of numbers where that is more than of the type of the result, `least` a number that is beside
+    them although none of the results is as large.
+    """
+    if expected.shape != found.shape or expected.dtype.kind != found.dtype.kind:
+        return ()
+    if expected.dtype.name not in DIGITS:
+        wrong = np.asarray(expected != found)
+        for other in others:
+            wrong &= other != found
+    else:
+        digit = max(digit, DIGITS[expected.dtype.name])
+        right, array = expected.astype(np.float64), found.astype(np.float64)
+        spread = [right, *(other.astype(np.float64) for other in others)]
+        low, high = np.fmin.reduce(spread), np.fmax.reduce(spread)
+        finite = np.isfinite(right)
+        scale = float(np.abs(right[finite]).max(initial=least))
+        with np.errstate(all="ignore"):
+            room = digit * (STEPS * np.abs(right) + SUMS * scale) + 1e-37
+            near = (array >= low - room) & (array <= high + room)
+        same = (array == right) | (np.isnan(array) & np.isnan(right))
+        wrong = ~np.where(finite, near, same)
+    if not wrong.any():
+        return None
+    return tuple(int(place) for place in np.argwhere(wrong)[0])
 
 
 def _largest_level(instruction: Instruction, given: Sequence[Array | None]) -> float:

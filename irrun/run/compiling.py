@@ -1,18 +1,22 @@
-"""What engines are given of instructions, and what they make of that."""
+"""What engines are given of instructions and tensors, and what they make of that."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from itertools import accumulate
+from math import prod
 from operator import mul
 from typing import TYPE_CHECKING
 
-from irrun.engines.work import Compiled, Engine, Operand, Post, Work
+import numpy as np
+
+from irrun.engines.memory import allocate
+from irrun.engines.work import Call, Compiled, Engine, Layout, Operand, Post, Work
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer
 from irrun.run.program import Instruction
 from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import Tensor
+from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import Elementwise
 
 if TYPE_CHECKING:
@@ -94,3 +98,18 @@ def strides_of(tensor: Tensor) -> tuple[int, ...]:
         return (0,) * len(static_shape(tensor))
     steps = accumulate(reversed(static_shape(tensor)[1:]), mul, initial=numpy_dtype(tensor.type).itemsize)
     return tuple(steps)[::-1] if tensor.shape else ()
+
+
+def room(operand: Operand, layout: Layout | None, take: Callable[[int], Array] = allocate) -> Array:
+    """Memory that is taken for a tensor in a layout, or in C order."""
+    dtype = numpy_dtype(operand.type)
+    if layout is None:
+        return np.ndarray(operand.shape, dtype, take(prod(operand.shape) * dtype.itemsize))
+    memory = take(layout.nbytes)
+    return memory if layout.strides is None else np.ndarray(operand.shape, dtype, memory, strides=layout.strides)
+
+
+def reordering(engine: Engine, operand: Operand, layout: Layout | None, source: Array, target: Array) -> Call:
+    """A call that brings a tensor from where it lies into another layout, or into C order."""
+    compiled = engine.reorder(operand, layout)
+    return compiled.bind([source], [target], allocate(compiled.scratch) if compiled.scratch else None)

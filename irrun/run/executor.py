@@ -44,7 +44,6 @@ from irrun.spec.patterns import shape_text
 from irrun.spec.traits import Convolving, Products
 
 if TYPE_CHECKING:
-    from irrun.run.comparison import Comparison
     from irrun.run.profile import Profile
     from irrun.run.tensor_names import TensorNames
 
@@ -146,11 +145,6 @@ class GraphExecutor:
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
-        self._comparison: Comparison | None = None
-        if engine == CHECK:
-            from irrun.run.comparison import Comparison
-
-            self._comparison = Comparison()
         self._setting = Setting(
             self.model.weights, self.max_memory, engines, checked=engine == CHECK, compressed=bool(engines)
         )
@@ -342,8 +336,8 @@ class GraphExecutor:
             fixed = bool(self._engines) and _is_fixed(program)
             if not fixed:
                 program = prepare(program, replace(self._setting, engines=()))
-            bodies = Bodies(self.model.path, self.model.weights, self._setting, self._comparison)
-            preparation = Preparation(program, self._setting, bodies.kernels, self._comparison, ready=not fixed)
+            bodies = Bodies(self.model.path, self.model.weights, self._setting)
+            preparation = Preparation(program, self._setting, bodies.kernels, ready=not fixed)
             preparation.prepare_ahead()
         except WeightsError as error:
             raise self._unfit(str(error)) from None

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property, partial
 from operator import length_hint
 from time import perf_counter
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -29,10 +29,6 @@ from irrun.run.tensors import Tensors
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
-if TYPE_CHECKING:
-    from irrun.run.comparison import Comparison
-
-
 MAX_JOINED, MAX_SECONDS = 64, 0.02
 """Calls that are made as one, and how long they take on one thread: who interrupts a run need not wait for more, and is
 told where it is."""
@@ -42,8 +38,8 @@ class Frame:
     """The calls of a program that engines have compiled, bound to the beginning of a `block` of memory.
 
     `specializations` are its instructions of unknown sizes, by number. Large results are handed on in memory that is
-    `given`, large inputs of one that `borrows` are read where they lie. With a `comparison` all that engines compute is
-    held against the ops' kernels.
+    `given`, large inputs of one that `borrows` are read where they lie. Where it is `checked` all that engines
+    compute is held against the ops' kernels.
 
     Raises EngineFailed where one cannot bind what it has compiled.
     """
@@ -56,10 +52,10 @@ class Frame:
         specializations: Mapping[int, Specialization | Enclosure],
         given: Callable[[int], Array],
         borrows: bool,
-        comparison: Comparison | None = None,
+        checked: bool,
     ) -> None:
         self._given = given
-        self.program, self._kernels, self._comparison = program, kernels, comparison
+        self.program, self._kernels, self._checks = program, kernels, checked
         self._run: Run
         self._by: str | None = None  # what computed an instruction, where only the run decides
         begin = aligned(program.scratch)  # scratch comes first: where it lies has been written to by other frames
@@ -69,12 +65,12 @@ class Frame:
         self._arrays = self._tensors.arrays
         made = {number for instruction in program.instructions for number in instruction.results}
         self._loose = tuple(made.union(program.parameters) - {*program.storage, *program.constants})
-        self._own = {} if comparison is not None else handed_on(program)
+        self._own = {} if checked else handed_on(program)
         for number in self._own:
             self._arrays[number] = self._anew(number)
         lying = lasting(program) - self._own.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
-        self._borrowed_inputs = [] if comparison is not None or not borrows else read_as_given(program)
+        self._borrowed_inputs = [] if checked or not borrows else read_as_given(program)
         there = {given.position for given in self._borrowed_inputs}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
         self._fed = [
@@ -243,7 +239,7 @@ class Frame:
             raise EngineFailed(instruction.by, instruction.layer, error) from error
         if compiled.doubtful:
             call = partial(self._doubted, instruction, call)
-        if self._comparison is not None:
+        if self._checks:
             return partial(self._compared, instruction, call if judging is None else either(judging, call))
         if instruction.open:
             call = partial(self._checked, instruction, call)
@@ -274,9 +270,10 @@ class Frame:
         self._hold(instruction, instruction.by, given, found)
 
     def _hold(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: Sequence[Array]) -> None:
-        if self._comparison is not None:
-            computation = self._computation(instruction)
-            self._comparison.hold(self._kernels, computation, instruction, by, given, found, self._run)
+        if self._checks:
+            from irrun.run.comparison import hold  # which other engines than "check" do without
+
+            hold(self._kernels, self._computation(instruction), instruction, by, given, found, self._run)
 
     def _computation(self, instruction: Instruction) -> Computation:
         found = self._computations.get(id(instruction))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Container, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,8 +11,7 @@ from irrun.ir.weights import Weights
 from irrun.records import NamedTuple
 from irrun.run.computation import Computation
 from irrun.run.program import Instruction, Program
-from irrun.run.rules import Rule
-from irrun.spec.op import Array, Inferred, Op, Tensor, Violation
+from irrun.spec.op import Op
 
 if TYPE_CHECKING:
     from irrun.run.preparation import Bodies
@@ -56,24 +54,3 @@ def _raised_at(error: Exception, op: Op) -> str:
     own = getattr(getattr(op.kernel, "__code__", None), "co_filename", None)
     found = [place for place in lines if place[0] == own] or lines
     return f", at {found[-1][0]}:{found[-1][1]}" if found else ""
-
-
-def shapes_alone(
-    program: Program, instruction: Instruction, arrays: Sequence[Array | None], unseen: Container[int] = ()
-) -> Inferred | None:
-    """What the rule says of arrays of these shapes, whatever they hold unless constant; None where it is broken.
-
-    It sees nothing of what constants hold at the positions `unseen`.
-    """
-    tensors = [
-        tensor
-        if tensor is None or (number in program.constants and position not in unseen)
-        else Tensor(tensor.type, tensor.shape)
-        for position, (tensor, number) in enumerate(
-            zip(Rule(program, instruction).tensors(arrays), instruction.inputs, strict=True)
-        )
-    ]
-    try:
-        return instruction.op.infer(tensors, instruction.attrs)
-    except Violation:
-        return None

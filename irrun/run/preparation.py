@@ -34,7 +34,6 @@ from irrun.run.specialization import Specialization, at_most_small, is_typed, is
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
-    from irrun.run.comparison import Comparison
     from irrun.run.templates import Templates
 
 
@@ -126,8 +125,8 @@ class Bodies:
     The `kernels` that run them refer to this object weakly: who runs the program keeps it.
     """
 
-    def __init__(self, path: Path, weights: Weights, setting: Setting, comparison: Comparison | None) -> None:
-        self._setting, self._comparison = replace(setting, iterated=True), comparison
+    def __init__(self, path: Path, weights: Weights, setting: Setting) -> None:
+        self._setting = replace(setting, iterated=True)
         self.kernels = Kernels(path, weights, proxy(self))
         self.made: dict[Program, Preparation] = {}
 
@@ -139,7 +138,7 @@ class Bodies:
         """
         found = self.made.get(program)
         if found is None:
-            made = Preparation(program, self._setting, self.kernels, self._comparison, patient=patient)
+            made = Preparation(program, self._setting, self.kernels, patient=patient)
             found = self.made.setdefault(program, made)
         return found
 
@@ -147,9 +146,9 @@ class Bodies:
 class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
 
-    Each run has a frame of its own. `comparison` holds engines against kernels. One that is `patient` makes a program
-    for shapes when they come again; until then one does for all, of instructions that are specialised one by one. So it
-    is for inputs of a model that are not much larger than those of a program which is light.
+    Each run has a frame of its own. One that is `patient` makes a program for shapes when they come again; until then
+    one does for all, of instructions that are specialised one by one. So it is for inputs of a model that are not much
+    larger than those of a program which is light.
 
     `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that. Where it
     has a `model`, that of a sibling, its programs are made like those of it.
@@ -160,13 +159,12 @@ class Preparation:
         built: Program,
         setting: Setting,
         kernels: Kernels,
-        comparison: Comparison | None,
         *,
         patient: bool = False,
         ready: bool = True,
         model: Preparation | None = None,
     ) -> None:
-        self.built, self._kernels, self._comparison = built, kernels, comparison
+        self.built, self._kernels = built, kernels
         self._setting = replace(setting, anew=False)
         self._ranked = built.is_ranked(built.parameters)
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
@@ -260,7 +258,7 @@ class Preparation:
                     block.frames[prepared] = Frame(
                         *(prepared.program, block.memory, self._kernels, prepared.specializations),
                         *(setting.reserve.lend if self._inner else setting.reserve.take, not self._inner),
-                        self._comparison,
+                        setting.checked,
                     )
         except BaseException:
             self.release(block)
@@ -414,13 +412,12 @@ class Preparation:
 
     def _prepare(self, setting: Setting) -> _Prepared:
         with suppress(ExecutionError), self._paused():
-            shapes = _known(setting)
-            if shapes is None or setting.watched:
+            if setting.watched or not setting.whole:
                 program = prepare(self.program, setting)
             elif self._only is not None:
                 program = prepare(self.built, replace(setting, anew=not self._ready))
             else:
-                program = self._templates_of_all().prepare(setting, shapes)
+                program = self._templates_of_all().prepare(setting)
             if program.peak <= setting.limit:
                 return _Prepared(program, self._specializations(program, setting))
         return self._general
@@ -462,7 +459,7 @@ class Preparation:
         own, setting = compact(program), replace(self._setting, iterated=False)
         kin = None if own is None else kin_of(own)
         model = None if kin is None else self._kin.get(kin)
-        made = Preparation(own or program, setting, self._kernels, self._comparison, patient=True, model=model)
+        made = Preparation(own or program, setting, self._kernels, patient=True, model=model)
         if kin is not None and model is None:
             self._kin[kin] = made
         return Enclosure(program, made)
@@ -491,12 +488,6 @@ def _is_light(program: Program) -> bool:
         return False
     large = [own for own in steps if own.compiled is not None and not at_most_small(program, own)]
     return 2 * len(large) <= len(steps)
-
-
-def _known(setting: Setting) -> Shapes | None:
-    """The shapes of inputs whose sizes are all known."""
-    known = all(isinstance(size, int) for shape in setting.shapes or () for size in shape)
-    return tuple(tuple(map(int, shape)) for shape in setting.shapes or ()) if known else None
 
 
 def _reads_weights_openly(program: Program) -> bool:

@@ -15,12 +15,13 @@ import numpy as np
 
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.work import Compiled, Engine, Layout, Work
+from irrun.engines.work_cache import is_weight
 from irrun.ir.graph import Layer
 from irrun.records import NamedTuple, dataclass
 from irrun.spec.body import Body
-from irrun.spec.op import Array, Op, Tensor, results_of
+from irrun.spec.op import FLOAT, Array, Op, Tensor, results_of
 from irrun.spec.patterns import shape_text
-from irrun.spec.traits import Accumulating, Products
+from irrun.spec.traits import Accumulating, Elementwise, Products
 
 if TYPE_CHECKING:
     from irrun.run.session import Run
@@ -107,6 +108,14 @@ class Instruction:
             inputs=tuple(None if number is None else others.get(number, number) for number in self.inputs)
         )
 
+    def head(self, count: int) -> Instruction:
+        """The instruction with its first `count` posts alone."""
+        return self if count == len(self.posts) else self.changed(posts=self.posts[:count])
+
+    def rest(self, count: int) -> Instruction:
+        """Its posts from number `count` on, of which there are some, as an instruction of their own."""
+        return self.posts[count].changed(posts=self.posts[count + 1 :])
+
     @property
     def parts(self) -> tuple[Instruction, ...]:
         """The instruction without its posts, if it has any, and these: what its ops' kernels compute one by one."""
@@ -167,6 +176,12 @@ class Instruction:
         """The tensor at an input port, None where it is not connected."""
         ports = zip(self.op.inputs, self.inputs, strict=False)
         return next((number for port, number in ports if port.name == name), None)
+
+    @property
+    def function(self) -> str | None:
+        """The name of numpy's function that computes it, without its posts, element by element, if there is one."""
+        trait = self.op.trait(Elementwise)
+        return None if trait is None else trait.function
 
     @property
     def multiplies(self) -> bool:
@@ -258,6 +273,11 @@ class Program:
         """The array of a tensor; None for one that is not constant."""
         return None if number is None else self.constants.get(number)
 
+    def is_weight(self, number: int | None) -> bool:
+        """Whether a tensor is a constant of which rules look at nothing but the shape, as a rule: floats, not few."""
+        array = self.constant(number)
+        return number is not None and array is not None and self.tensors[number].type in FLOAT and is_weight(array)
+
     def known(self, number: int) -> Tensor:
         """What is known of a tensor, its value where it is constant."""
         tensor, constant = self.tensors[number], self.constants.get(number)
@@ -339,6 +359,17 @@ class Program:
         tensor, storage = self.tensors[number], self.storage.get(number)
         place = "" if storage is None else f" in %{storage.root}" if storage.root != number else f" @{storage.offset}"
         return f"{tensor.type}{shape_text(tensor.shape)}{place}"
+
+
+def leading_to(results: Iterable[int], instructions: Sequence[Instruction]) -> list[Instruction]:
+    """Those of the instructions, in order and without posts yet, that make results, or something that these need."""
+    read: set[int | None] = set(results)
+    kept = []
+    for instruction in reversed(instructions):
+        if not read.isdisjoint(instruction.outputs):
+            kept.append(instruction)
+            read.update(instruction.inputs)
+    return kept[::-1]
 
 
 def _few(array: Array) -> str:

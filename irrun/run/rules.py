@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Hashable, Mapping, Sequence
+from collections.abc import Callable, Container, Hashable, Mapping, Sequence
 
 from irrun.records import NamedTuple
 from irrun.run.memory import tensor_bytes
@@ -79,6 +79,18 @@ class Rule:
             self._keep(key, answer)
         return answer
 
+    def of_shapes(self, arrays: Sequence[Array | None], unseen: Container[int] = ()) -> Inferred | None:
+        """What it says of arrays of these shapes, whatever they hold unless constant; None where they break it.
+
+        It sees nothing of what constants hold at the positions `unseen`.
+        """
+        tensors = self._without_values(arrays, lambda position, array: False)
+        tensors = [_unvalued(tensor) if position in unseen else tensor for position, tensor in enumerate(tensors)]
+        try:
+            return self._instruction.op.infer(tensors, self._instruction.attrs)
+        except Violation:
+            return None
+
     def _checked(self, shapes: Hashable, arrays: Sequence[Array | None]) -> Answer:
         """The answer for data that only the rule can judge; if they change no size, they alone are looked at."""
         sized = self._open.get(shapes)  # which another thread may have made room in just now
@@ -132,11 +144,15 @@ class Rule:
     ) -> list[Tensor | None]:
         tensors = self.tensors(arrays)
         for position in self._varying:
-            tensor, array = tensors[position], arrays[position]
-            if tensor is not None and array is not None and not valued(position, array):
-                tensors[position] = Tensor(tensor.type, tensor.shape)
+            array = arrays[position]
+            if array is not None and not valued(position, array):
+                tensors[position] = _unvalued(tensors[position])
         return tensors
 
     def _answer(self, inferred: Inferred) -> Answer:
         outputs = inferred.outputs[: len(self._instruction.outputs)]
         return Answer(outputs, inferred.types, inferred.told, sum(map(tensor_bytes, outputs)))
+
+
+def _unvalued(tensor: Tensor | None) -> Tensor | None:
+    return None if tensor is None else Tensor(tensor.type, tensor.shape)

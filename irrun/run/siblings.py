@@ -11,13 +11,12 @@ from dataclasses import replace
 
 from irrun.engines.memory import data_address
 from irrun.engines.work import Compiled, Work
-from irrun.engines.work_cache import is_weight
 from irrun.run.compiling import comes_alike, compile_work, compiled_again
 from irrun.run.internal_ops import REORDER
 from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Dim, Shape, key_of, same
-from irrun.spec.op import FLOAT, Array, Tensor
+from irrun.spec.op import Array, Tensor
 
 
 def compact(program: Program) -> Program | None:
@@ -72,7 +71,7 @@ def kin_of(program: Program) -> Hashable:
             factors = [None if own is None else own.shape for own in (weights.scale, weights.zero)]
             return tensor.type, weights.type, weights.shape, weights.stored, *factors
         if array is not None:
-            held = None if _is_weight(tensor, array) else array.tobytes()
+            held = None if program.is_weight(number) else array.tobytes()
             return tensor.type, array.shape, array.strides, held
         values = None if tensor.numbers is None else pattern(tuple(tensor.numbers))
         return tensor.type, pattern(tensor.shape), tensor.content is None, values
@@ -88,7 +87,7 @@ def kin_of(program: Program) -> Hashable:
 def sibling_of(model: Program, built: Program, own: Program, setting: Setting) -> Program | None:
     """What becomes of `own` where the `model` has become of `built`, whose kin it is; None where that has to be found
     out: something but engines has looked at weights, or an engine wants or gives something else for these."""
-    varied = {*built.compressed, *(n for n, array in built.constants.items() if _is_weight(built.tensors[n], array))}
+    varied = {*built.compressed, *filter(built.is_weight, built.constants)}
     constants = _constants(model, built, own, varied, setting) if _reads(model, built, varied) else None
     if constants is None or not model.compressed.keys() <= built.compressed.keys():
         return None
@@ -105,10 +104,6 @@ def sibling_of(model: Program, built: Program, own: Program, setting: Setting) -
             changed = changed.changed(work=anew[0], compiled=anew[1])
         made.instructions.append(changed)
     return made
-
-
-def _is_weight(tensor: Tensor, array: Array) -> bool:
-    return tensor.type in FLOAT and is_weight(array)
 
 
 def _reads(model: Program, built: Program, varied: set[int]) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Hashable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from functools import partial
@@ -12,20 +12,29 @@ from math import prod
 import numpy as np
 
 from irrun.diagnostics import IRError
+from irrun.engines.extents import once
 from irrun.engines.memory import allocate
-from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, Layout, OpenCall, Operand, Work, chain, either
+from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, OpenCall, Operand, Work, chain, either
 from irrun.engines.work_cache import is_weight
 from irrun.interruption import hand_on
 from irrun.records import NamedTuple
-from irrun.run.compiling import compile_work, compiled_again, dense_operand, warn_fallback, work_of
-from irrun.run.kernels import Kernels, shapes_alone
+from irrun.run.compiling import (
+    compile_work,
+    compiled_again,
+    dense_operand,
+    reordering,
+    room,
+    warn_fallback,
+    work_of,
+)
+from irrun.run.kernels import Kernels
 from irrun.run.memory import Meter, tensor_bytes
 from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
+from irrun.run.rules import Rule
 from irrun.run.session import Run
-from irrun.spec.dtypes import numpy_dtype
-from irrun.spec.op import FLOAT, Array, Op, Tensor, Violation
-from irrun.spec.traits import Converting, Elementwise
+from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.traits import Converting
 
 MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
@@ -90,23 +99,23 @@ class Specialization:
         self._rests: dict[int, Specialization] = {}
         results = instruction.results
         self._small = _most_small(instruction)
-        self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction.op)
-        self.opened = self._opened(instruction.changed(posts=()) if instruction.posts else instruction)
+        self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction)
+        self.opened = self._opened(instruction.head(0))
         self._whole = self._opened(instruction) if instruction.posts else self.opened
         made = [program.tensors[number] for number in results]
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
-        self._weights = tuple(at for at, number in enumerate(instruction.operands) if self._is_weight(number))
+        self._weights = tuple(at for at, number in enumerate(instruction.operands) if program.is_weight(number))
         self._kind = self._kind_of()
         self._told = True  # whether shapes tell those of the results, as far as has been seen
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
         if self._single and (array := arrays[0]) is not None and array.size and 0 in array.strides:
-            shape, once = array.shape, _once(array)
-            if once.size < array.size:
-                by, (result,) = self.compute([once], run)
-                return by, [np.broadcast_to(result, shape)]
+            single = once(array)
+            if single.size < array.size:
+                by, (result,) = self.compute([single], run)
+                return by, [np.broadcast_to(result, array.shape)]
         given = self._openly(self._whole, arrays, run)
         if given is not None:
             return given
@@ -211,15 +220,14 @@ class Specialization:
     def _rest(self, count: int) -> Specialization:
         """The posts that an engine has left over, as an instruction."""
         if count not in self._rests:
-            posts = self._instruction.posts[count:]
-            rest = posts[0].changed(posts=posts[1:])
+            rest = self._instruction.rest(count)
             self._rests[count] = Specialization(self._program, rest, self._read, self._setting, self._kernels)
         return self._rests[count]
 
     def _operands(self, count: int, result: Array, others: Sequence[Array | None]) -> Sequence[Array | None]:
         """The arrays of the operands of the posts from number `count` on, the first of which reads `result`."""
         first = self._instruction.posts[count]
-        made = (self._instruction, *self._instruction.posts)[count].outputs[0]
+        made = self._instruction.parts[count].outputs[0]
         rest = iter(others)
         own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
         return [*own, *rest]
@@ -240,12 +248,6 @@ class Specialization:
             value = None if constant is None or at in self._weights else constant.tobytes()
             key += () if number is None else (program.tensors[number].type, constant is None, value)
         return (*key, *(program.tensors[number].type for number in instruction.results))
-
-    def _is_weight(self, number: int | None) -> bool:
-        """Whether an operand is a constant of which rules look at nothing but the shape, as a rule."""
-        if number is None or number not in self._program.constants:
-            return False
-        return self._program.tensors[number].type in FLOAT and is_weight(self._program.constants[number])
 
     def _specialized(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
         """What an engine made of it, or of one that is alike, and that bound to these arrays."""
@@ -285,13 +287,13 @@ class Specialization:
 
     def _made(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
         """What an engine makes of it, and that bound to these arrays."""
-        instruction, program = self._instruction, self._program
+        instruction, rule = self._instruction, Rule(self._program, self._instruction)
         given = arrays[: len(instruction.inputs)]
-        inferred = None if self._kind is None else shapes_alone(program, instruction, given, self._weights)
+        inferred = None if self._kind is None else rule.of_shapes(given, self._weights)
         shared = inferred is not None and inferred.complete
         if not shared:  # the rule may look at what weights hold, or at data
             self._kind = None
-            inferred = shapes_alone(program, instruction, given)
+            inferred = rule.of_shapes(given)
         self._told = inferred is None or all(tensor.static for tensor in inferred.outputs)
         if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
             return _Specialized(None), None
@@ -306,7 +308,7 @@ class Specialization:
         ]
         for engine in self._setting.engines:
             for count in range(len(instruction.posts), -1, -1):
-                some = instruction.changed(posts=instruction.posts[:count])
+                some = instruction.head(count)
                 work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
                 if not _fit(work, run.meter):  # which the kernels say
                     return _Specialized(None), None
@@ -372,8 +374,9 @@ class Specialization:
                 read.append(None)
             elif position in compiled.wants:
                 layout = compiled.wants[position]
-                read.append(room(operand, layout))
-                calls.append(_reorder(engine, operand, layout, array, read[-1]))
+                brought = room(operand, layout)
+                read.append(brought)
+                calls.append(reordering(engine, operand, layout, array, brought))
             else:
                 read.append(array)
         take = self._setting.reserve.lend
@@ -389,7 +392,7 @@ class Specialization:
             layout = compiled.gives.get(position)
             if layout is not None and layout.strides is None:
                 results[position] = room(operand, None, take)
-                calls.append(_reorder(engine, replace(operand, layout=layout), None, array, results[position]))
+                calls.append(reordering(engine, replace(operand, layout=layout), None, array, results[position]))
         return _Bound(calls, results)
 
 
@@ -400,18 +403,12 @@ def at_most_small(program: Program, instruction: Instruction) -> bool:
 
 
 def _most_small(instruction: Instruction) -> int:
-    return MAX_SINGLE if all(_is_single(part.op) for part in instruction.parts) else MAX_SMALL
+    return MAX_SINGLE if all(map(_is_single, instruction.parts)) else MAX_SMALL
 
 
-def _is_single(op: Op) -> bool:
-    """Whether an op's kernel is a function of numpy's that takes each element by itself."""
-    elementwise = op.trait(Elementwise)
-    return op.trait(Converting) is not None or (elementwise is not None and elementwise.function is not None)
-
-
-def _once(array: Array) -> Array:
-    """Of an array what is repeated in it once."""
-    return array[tuple([slice(0, 1) if step == 0 else slice(None) for step in array.strides])]
+def _is_single(part: Instruction) -> bool:
+    """Whether the kernel of an op is a function of numpy's that takes each element by itself."""
+    return part.op.trait(Converting) is not None or part.function is not None
 
 
 def _fit(work: Work, meter: Meter | None) -> bool:
@@ -431,18 +428,3 @@ def _shape(array: Array | None) -> tuple[int, ...] | None:
 
 def _pass() -> None:
     """Nothing to check."""
-
-
-def _reorder(engine: Engine, operand: Operand, layout: Layout | None, source: Array, target: Array | None) -> Call:
-    assert target is not None
-    compiled = engine.reorder(operand, layout)
-    return compiled.bind([source], [target], allocate(compiled.scratch) if compiled.scratch else None)
-
-
-def room(operand: Operand, layout: Layout | None, take: Callable[[int], Array] = allocate) -> Array:
-    """Memory that is taken for a tensor in a layout."""
-    dtype = numpy_dtype(operand.type)
-    if layout is None:
-        return np.ndarray(operand.shape, dtype, take(prod(operand.shape) * dtype.itemsize))
-    memory = take(layout.nbytes)
-    return memory if layout.strides is None else np.ndarray(operand.shape, dtype, memory, strides=layout.strides)

@@ -67,8 +67,9 @@ class Templates:
         self._lock = fork_safe(Lock())
         self._kept: OrderedDict[Pattern, _Known] = OrderedDict()
 
-    def prepare(self, setting: Setting, shapes: Shapes) -> Program:
-        """The program for inputs of these shapes, those of `setting`. Raises ExecutionError."""
+    def prepare(self, setting: Setting) -> Program:
+        """The program for inputs of the shapes of `setting`, whose sizes are all known. Raises ExecutionError."""
+        shapes = tuple(tuple(map(int, shape)) for shape in setting.shapes or ())
         pattern = pattern_of(shapes, [self._program.tensors[number].shape for number in self._program.parameters])
         with self._lock:
             known = self._kept.setdefault(pattern, _Known())

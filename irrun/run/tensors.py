@@ -7,11 +7,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from irrun.engines.memory import allocate
 from irrun.engines.work import Layout, Operand
-from irrun.run.compiling import dense_operand, static_shape
+from irrun.run.compiling import dense_operand, reordering, room, static_shape
 from irrun.run.program import Instruction, Program, Storage
-from irrun.run.specialization import room
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
@@ -99,6 +97,5 @@ class Tensors:
         """Bring a tensor of an engine from one layout into another one."""
         engine = self.program.storage[number].engine
         assert engine is not None
-        compiled = engine.reorder(self._operand(number, source), target)
         dense = read if source is not None else np.ascontiguousarray(read)
-        compiled.bind([dense], [written], allocate(compiled.scratch) if compiled.scratch else None)()
+        reordering(engine, self._operand(number, source), target, dense, written)()

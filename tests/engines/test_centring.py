@@ -7,7 +7,6 @@ from engines.works import computed, plain, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled import centring, folding, normalization
-from irrun.engines.compiled.engine import MODULES
 from irrun.engines.compiled.team import Team
 
 TEAM = Team(2)
@@ -92,10 +91,6 @@ def test_what_loops_are_not_made_for_is_left():
     for name, attrs in MODES:
         assert not check(name, attrs, data, (0, 2, 4))
         assert not check(name, attrs, data[0, 0, 0, 0].T, (0,))
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "centring"} == set(centring.COMPILERS)
 
 
 @pytest.mark.parametrize("mode", ROOTS)

@@ -10,7 +10,6 @@ from engines.works import computed, plain, posted, wanted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines import compiled as compiled_engine
 from irrun.engines import onednn
 from irrun.engines.axes import channels_last, lies_so
 from irrun.engines.compiled import depthwise
@@ -116,7 +115,7 @@ def test_depthwise_convolutions_that_onednn_has_no_kernel_for_are_left_to_it() -
     alone, beside = engines[False], engines[True]
     if alone is None or beside is None:
         pytest.skip("oneDNN is not installed")
-    other = compiled_engine.load(2, beside.parallel)
+    other = CompiledEngine(2, beside.parallel)
     cases: list[tuple[Sizes, Sizes, Sizes, bool]] = [
         ((1, 32, 6, 16, 16), (3, 3, 3), (1, 1, 1), False),
         ((1, 32, 33, 33), (3, 3), (12, 12), False),

@@ -10,7 +10,7 @@ from run.models import ADD, anything, model, saved
 
 import irrun
 from irrun.engines.compiled import elementwise as module
-from irrun.engines.compiled.engine import ELEMENTWISE, LEAST, MODULES, CompiledEngine
+from irrun.engines.compiled.engine import ELEMENTWISE, LEAST, CompiledEngine
 from irrun.engines.compiled.functions import BINARY as BINARY_FUNCTIONS
 from irrun.engines.compiled.posts import ORDERED
 from irrun.engines.compiled.quantization import FAKE_QUANTIZE
@@ -189,7 +189,6 @@ def test_what_is_left_to_others():
 
 
 def test_the_engine():
-    assert {name for name, own in MODULES.items() if own == "elementwise"} == set(module.COMPILERS)
     assert set(module.COMPILERS) == ELEMENTWISE | {FAKE_QUANTIZE}
     for size, taken in ((LEAST["ReLU-1"] - 1, False), (LEAST["ReLU-1"], True)):
         work, _, _ = compiled("ReLU-1", [np.zeros(size, np.float32)])

@@ -16,7 +16,7 @@ from engines.works import plain, posted, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled import normalization
-from irrun.engines.compiled.engine import LEAST, MODULES, CompiledEngine
+from irrun.engines.compiled.engine import LEAST, CompiledEngine
 from irrun.engines.compiled.normalization import COMPILERS
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Compiled, Post, Work
@@ -269,7 +269,3 @@ def test_small_works_are_no_reason_to_load_what_compiles() -> None:
         data = numbers(1, 64, points)
         work, _ = made(GROUPS, {"num_groups": 4, "epsilon": 1e-5}, [data, numbers(64), numbers(64)])
         assert (engine.compile(work) is not None) == taken, prod(data.shape)
-
-
-def test_the_engine_finds_every_table() -> None:
-    assert {name for name, module in MODULES.items() if module == "normalization"} == set(COMPILERS)

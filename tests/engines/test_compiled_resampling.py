@@ -7,8 +7,8 @@ from engines.works import computed, plain, posted, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled import engine
-from irrun.engines.compiled.engine import LEAST, MODULES, CompiledEngine
-from irrun.engines.compiled.resampling import COMPILERS, LINE, SHORT_LINE, VECTOR
+from irrun.engines.compiled.engine import LEAST, CompiledEngine
+from irrun.engines.compiled.resampling import LINE, SHORT_LINE, VECTOR
 from irrun.engines.work import Post
 
 ENGINE = CompiledEngine(2)
@@ -146,7 +146,3 @@ def test_what_is_left_to_others():
 def test_nearest_elements_load_nothing(monkeypatch):
     monkeypatch.setattr(engine, "_of_module", lambda *_: pytest.fail("asked for the module"))
     assert prepared({"mode": "nearest"}, [numbers(4, 6), np.array([8, 12]), np.array([0, 1])])[2] is None
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "resampling"} == set(COMPILERS)

@@ -6,7 +6,7 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loop")
 
-from irrun.engines.compiled.engine import LEAST, MODULES, CompiledEngine
+from irrun.engines.compiled.engine import LEAST, CompiledEngine
 from irrun.engines.compiled.softmax import COMPILERS
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Post
@@ -88,7 +88,3 @@ def test_small_works_are_no_reason_to_load_what_compiles():
     for rows, taken in ((LEAST["SoftMax-8"] // 64 - 1, False), (LEAST["SoftMax-8"] // 64, True), (1, True)):
         work, _ = compiled(np.zeros((rows, 64), np.float32))
         assert (engine.compile(work) is not None) == taken
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "softmax"} == set(COMPILERS)

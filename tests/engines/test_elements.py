@@ -1,15 +1,12 @@
 """Elements taken along an axis by compiled loops, held against the op's kernel."""
 
-from importlib import import_module
-
 import numpy as np
 import pytest
 from engines.works import plain
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled.elements import COMPILERS, OPENERS
-from irrun.engines.compiled.engine import MODULES, OPENED, CompiledEngine
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.work import Operand, Work
 from irrun.spec.dtypes import element_type
 
@@ -67,12 +64,3 @@ def test_what_breaks_the_rule_is_left_to_it():
     ):
         assert opened(data, indices, axis) is None
     assert opened(data.astype(np.float16), np.zeros((2, 3), np.int64), 1) is None
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "elements"} == {*OPENERS, *COMPILERS}
-
-
-def test_modules_of_ops_that_have_no_calls_for_any_sizes_need_not_be_loaded_to_know_that():
-    modules = [import_module(f"irrun.engines.compiled.{name}") for name in {*MODULES.values()}]
-    assert {name for module in modules for name in getattr(module, "OPENERS", {})} == OPENED

@@ -1,4 +1,4 @@
-"""The engine on numpy: every module with compilers is found, and no two compute the same op."""
+"""The engines on numpy and LLVM: every module with compilers is found, and no two compute the same op."""
 
 from collections import Counter
 from functools import partial
@@ -11,6 +11,8 @@ import pytest
 
 import irrun.engines.vectorized
 from irrun.engines import compiled, load_engines
+from irrun.engines.compiled.engine import MODULES as COMPILED
+from irrun.engines.compiled.engine import OPENED
 from irrun.engines.vectorized.engine import MODULES, compiler_of
 from irrun.engines.work import Operand, Post, Work, chain
 from irrun.run.internal_ops import PICKED_PRODUCT, ROOT_MEAN_SQUARE, TABLE
@@ -30,6 +32,17 @@ def test_all_modules_with_compilers_are_listed():
     assert ops.keys() <= {*registry().ops, TABLE.name, ROOT_MEAN_SQUARE.name, PICKED_PRODUCT.name}
     assert compiler_of("MatMul-1") is modules["products"].COMPILERS["MatMul-1"]
     assert compiler_of("NonMaxSuppression-9") is None
+
+
+@pytest.mark.skipif(not compiled.is_there(), reason="llvmlite is not installed")
+def test_all_modules_of_the_compiled_engine_are_listed_with_their_ops():
+    modules = {name: import_module(f"irrun.engines.compiled.{name}") for name in COMPILED}
+    openers = {name: getattr(module, "OPENERS", {}) for name, module in modules.items()}
+    assert {name: set(ops.split()) for name, ops in COMPILED.items()} == {
+        name: {*getattr(module, "COMPILERS", {}), *openers[name]} for name, module in modules.items()
+    }
+    assert set(Counter(op for ops in COMPILED.values() for op in ops.split()).values()) == {1}
+    assert {op for table in openers.values() for op in table} == OPENED, "others are not loaded to know that"
 
 
 def test_what_a_work_says_of_its_inputs() -> None:

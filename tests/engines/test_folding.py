@@ -9,7 +9,6 @@ from engines.works import computed, plain, posted, work_of
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled import compiler, folding
-from irrun.engines.compiled.engine import MODULES
 from irrun.engines.compiled.folding import COMPILERS
 from irrun.engines.compiled.team import Team
 from irrun.engines.work import Post
@@ -183,7 +182,3 @@ def test_what_loops_are_not_made_for_is_left():
     assert not check("ReduceSum-1", data[0, 0, 0, :, ::2], (0,))
     assert not check("ReduceSum-1", data.astype(np.float64), (0,))
     assert not check("ReduceSum-1", data, ())
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "folding"} == set(COMPILERS)

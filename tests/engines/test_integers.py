@@ -10,6 +10,7 @@ import pytest
 from engines.onednn_works import has_avx2, room
 
 from irrun.engines import compiled
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import Coding, Grid
 from irrun.engines.windows import Axis
@@ -162,7 +163,7 @@ def test_convolutions_and_what_becomes_of_them(seed: int) -> None:
         first, levels = (0, 256) if type == "u8" else (-20, 41)
         coding = Coding(Grid(type, (0.125,), 0), (first / 8,), ((first + levels - 1) / 8,), (first,), (levels,))
         posts.append(Post("Quantize-0", {"coding": coding}))
-    engine = compiled.load(int(rng.integers(1, 4)), quantized=True)
+    engine = CompiledEngine(int(rng.integers(1, 4)), quantized=True)
     name = "Convolution-1" if form == "dense" else "GroupConvolution-1"
     result = Operand(type, expected.shape, np.empty(expected.shape, numpy_dtype(type)).strides)
     found = computed(engine, Work(name, attrs, inputs, [result], posts), arrays)
@@ -190,7 +191,7 @@ def test_the_largest_sums_of_windows_of_nine(channels: int, code: int, zero: int
     result = Operand("f32", (1, 32, 11, 12), np.empty((1, 32, 11, 12), np.float32).strides)
     inputs = [operand(data), Operand("f32", shape, np.empty(shape, np.float32).strides, compressed=constant)]
     work = Work("IntegerConvolution-1", attrs, [*inputs, operand(given)], [result])
-    found = computed(compiled.load(2, quantized=True), work, [data, None, given])
+    found = computed(CompiledEngine(2, quantized=True), work, [data, None, given])
     taps = np.convolve(np.ones(11), np.ones(3), "same")[:, None] * np.convolve(np.ones(12), np.ones(3), "same")
     expected = (taps * channels * (code - zero) * weight).astype(np.float32)
     np.testing.assert_array_equal(found, np.broadcast_to(expected, found.shape))
@@ -244,7 +245,7 @@ def test_what_is_no_number_behind_codes_is_between_the_limits_too(limits: tuple[
     posts = [Post("Multiply-1", NUMPY, 2), Post("Clamp-1", {"min": limits[0], "max": limits[1]})]
     attrs = {"transpose_a": False, "transpose_b": False}
     work = Work("MatMul-1", attrs, inputs, [Operand("f32", (1, 4), (16, 4))], posts)
-    found = computed(compiled.load(1, quantized=True), work, [data, None, factor])
+    found = computed(CompiledEngine(1, quantized=True), work, [data, None, factor])
     expected = np.clip([[np.inf, -np.inf, np.nan, -np.inf]], *limits)
     with np.errstate(over="ignore"):
         np.testing.assert_array_equal(found, expected.astype(np.float32))
@@ -283,7 +284,7 @@ def test_what_f32_does_not_hold_on_the_way_is_infinite(posts: list[tuple[str, fl
             expected = functions[name](expected, arrays[-1])
     attrs = {"transpose_a": False, "transpose_b": False}
     work = Work("MatMul-1", attrs, inputs, [Operand("f32", (1, 4), (16, 4))], made)
-    np.testing.assert_array_equal(computed(compiled.load(1, quantized=True), work, arrays), expected)
+    np.testing.assert_array_equal(computed(CompiledEngine(1, quantized=True), work, arrays), expected)
 
 
 @pytest.mark.parametrize("scale", [(1e25, 1e25), (1.0, np.inf), (1.0, np.nan)])
@@ -297,7 +298,7 @@ def test_factors_that_f32_does_not_hold_are_left_to_others(scale: tuple[float, f
     ]
     attrs = {"transpose_a": False, "transpose_b": False}
     work = Work("MatMul-1", attrs, inputs, [Operand("f32", (1, 4), (16, 4))])
-    assert compiled.load(1, quantized=True).compile(work) is None
+    assert CompiledEngine(1, quantized=True).compile(work) is None
 
 
 @pytest.mark.parametrize("type", ["u8", "i8"])
@@ -317,7 +318,7 @@ def test_zero_points_that_the_run_tells(type: str, zero: int) -> None:
         [operand(data), Operand("f32", (37, 21), (84, 4), compressed=constant), operand(given)],
         [Operand("f32", (3, 7, 21), (588, 84, 4))],
     )
-    found = computed(compiled.load(2, quantized=True), work, [data, None, given])
+    found = computed(CompiledEngine(2, quantized=True), work, [data, None, given])
     np.testing.assert_array_equal(found, (data.astype(np.int64) - zero) @ weights.astype(np.int64))
 
 
@@ -332,7 +333,7 @@ def test_sums_that_32_bits_do_not_hold_are_left_to_others() -> None:
         [operand(data), Operand("f32", shape, (4, 4), compressed=constant), operand(given)],
         [Operand("f32", (1, 1), (4, 4))],
     )
-    assert compiled.load(1, quantized=True).compile(work) is None
+    assert CompiledEngine(1, quantized=True).compile(work) is None
 
 
 @pytest.mark.parametrize(
@@ -369,6 +370,6 @@ def test_products_of_codes_that_are_left_to_others_or_right(
     given = Operand("f32", data, np.empty(data, np.float32).strides, codes=operand(array), grid=grid)
     read = Operand("f32", weights, np.empty(weights, np.float32).strides, compressed=constant)
     work = Work(name, attrs, [given, read], [Operand("f32", result, np.empty(result, np.float32).strides)])
-    engine = compiled.load(2, quantized=True)
+    engine = CompiledEngine(2, quantized=True)
     if engine.compile(work) is not None:
         np.testing.assert_array_equal(computed(engine, work, [array, None]), expected)

@@ -11,7 +11,6 @@ from engines.works import computed, plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines import compiled as compiled_engine
 from irrun.engines import onednn
 from irrun.engines.compiled import panels
 from irrun.engines.compiled.engine import CompiledEngine
@@ -260,7 +259,7 @@ def test_one_engine_takes_them():
             assert engine is not None
             assert (engine.compile(work) is not None) == engine.alone
             assert engine.compile(many) is not None
-            other = compiled_engine.load(2, None if engine.alone else engine.parallel)
+            other = CompiledEngine(2, None if engine.alone else engine.parallel)
             assert (other.compile(work) is not None) == (not engine.alone)
             assert engine.alone or (compiling and not once)
 

@@ -10,6 +10,7 @@ import pytest
 from engines.onednn_works import ENGINE, channels_last, has_avx2, room
 
 from irrun.engines import compiled
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import Coding, Grid
 from irrun.engines.work import Operand, Post, Work
@@ -18,7 +19,7 @@ from irrun.spec.registry import registry
 
 QUANTIZED: dict[str, Any] = {
     "onednn": ENGINE if ENGINE is not None and ENGINE.quantized else None,
-    "compiled": compiled.load(2, quantized=True) if compiled.is_there() and has_avx2() else None,
+    "compiled": CompiledEngine(2, quantized=True) if compiled.is_there() and has_avx2() else None,
 }
 own = pytest.mark.parametrize("engine", ["onednn"], indirect=True)
 """Of tests of what oneDNN alone computes."""

@@ -6,8 +6,7 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled.engine import MODULES, CompiledEngine
-from irrun.engines.compiled.sums import COMPILERS
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.spec.dtypes import numpy_dtype
 
 ENGINE = CompiledEngine(2)
@@ -57,7 +56,3 @@ def test_other_types_and_axes_that_vary_are_left_to_the_kernel():
         type = "f64" if data.dtype == np.float64 else "f32"
         work = work_of("CumSum-3", attrs, [data, np.array(0)], [((3,), type)], constant=constant)
         assert ENGINE.compile(work) is None
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "sums"} == set(COMPILERS)

@@ -6,7 +6,7 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled.engine import MODULES, CompiledEngine
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.top_k import COMPILERS, FEW, MOST
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type
@@ -164,7 +164,3 @@ def test_what_the_kernel_does_better_is_left_to_it():
         attrs = {"axis": 0, "mode": "max", "sort": "value", "index_element_type": "i32"}
         type = "f32" if data.dtype == np.float32 else "f64"
         assert ENGINE.compile(work_of("TopK-3", attrs, [data, np.array(k)], [((k,), type), ((k,), "i32")])) is None
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "top_k"} == set(COMPILERS)

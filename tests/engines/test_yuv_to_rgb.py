@@ -6,7 +6,7 @@ from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled.engine import MODULES, CompiledEngine
+from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.yuv_to_rgb import COMPILERS
 
 ENGINE = CompiledEngine(2)
@@ -31,7 +31,3 @@ def test_colours_are_those_of_the_kernel(name, type, single):
         work = work_of(name, {}, arrays, [((2, 6, 8, 3), type)])
         (found,) = computed(ENGINE.compile(work), work, arrays)
         np.testing.assert_array_equal(found, plain(name, {}, arrays))
-
-
-def test_the_engine_finds_every_table():
-    assert {name for name, module in MODULES.items() if module == "yuv_to_rgb"} == set(COMPILERS)

@@ -59,7 +59,7 @@ def in_full() -> Iterator[None]:
     """Programs are made from the beginning for all sizes."""
     with (
         patch.object(preparation, "_is_light", lambda program: False),
-        patch.object(Templates, "prepare", lambda self, setting, shapes: prepare(self._program, setting)),
+        patch.object(Templates, "prepare", lambda self, setting: prepare(self._program, setting)),
     ):
         yield
 

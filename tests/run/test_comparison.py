@@ -9,7 +9,7 @@ from differential.generate import case
 from differential.graph import save
 
 import irrun
-from irrun.run.comparison import Comparison
+from irrun.run.comparison import differing
 from run.engines import Odd, after, executor, unchanged
 from run.models import ADD, PLAIN, anything, i64, loop, model, saved
 from run.test_program import SAMPLES
@@ -201,7 +201,7 @@ def test_warnings_come_once(tmp_path):
     ],
 )
 def test_how_far_numbers_may_lie_apart(expected, found, place):
-    assert Comparison().differing(expected, found) == place
+    assert differing(expected, found) == place
 
 
 def test_the_command_line(tmp_path):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import os
-import platform
 import stat
 import sys
 from collections.abc import Callable, Hashable, Mapping
@@ -42,11 +41,6 @@ Addresses = tuple[int, ...]
 def features() -> frozenset[str]:
     """What this processor can do, by LLVM's names."""
     return frozenset(name for name, there in llvm.get_host_cpu_features().items() if there)
-
-
-def is_x86() -> bool:
-    """Whether this is a processor with the instructions of x86, of 64 bits."""
-    return platform.machine().lower() in ("x86_64", "amd64")
 
 
 _KERNEL: Functions = {"kernel": ir.FunctionType(ir.VoidType(), [ir.IntType(64).as_pointer()])}

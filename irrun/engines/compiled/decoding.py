@@ -8,8 +8,9 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, SHORTS, Code, floats, ints, long
-from irrun.engines.compiled.compiler import features, is_x86
+from irrun.engines.compiled.compiler import features
 from irrun.engines.compressed import PACKED, numbers_of
+from irrun.engines.placement import is_x86
 
 Sizes = tuple[int, ...]
 

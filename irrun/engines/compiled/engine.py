@@ -27,16 +27,6 @@ MOVING = frozenset(VECTORIZED["copies"].split()) - {"Slice-8"}
 """Ops that only move elements, of which those are taken that turn most of these. Where a slice begins only the run may
 tell."""
 
-ELEMENTWISE = frozenset(
-    {
-        *("Add-1", "Divide-1", "Maximum-1", "Minimum-1", "Multiply-1", "PReLU-1", "SquaredDifference-1", "Subtract-1"),
-        *("Abs-1", "Ceiling-1", "Clamp-1", "Elu-1", "Erf-1", "Exp-1", "Floor-1", "Gelu-2", "Gelu-7", "HSigmoid-5"),
-        *("HSwish-4", "Mish-4", "Negative-1", "ReLU-1", "Round-5", "Sigmoid-1", "SoftPlus-4", "SoftSign-9", "Sqrt-1"),
-        *("Swish-4", "Tanh-1"),
-    }
-)
-"""Element-wise ops that begin a chain which is taken as a whole."""
-
 REDUCTIONS = frozenset(VECTORIZED["reduction"].split())
 """Ops that fold axes."""
 
@@ -49,42 +39,44 @@ OPENED = frozenset(
 """Ops whose modules have calls for any sizes: those of others need not be loaded to know that they have none."""
 
 MODULES = {
-    **dict.fromkeys(
-        (
-            "EmbeddingSegmentsSum-3",
-            *("EmbeddingBagOffsetsSum-3", "EmbeddingBagOffsets-15", "EmbeddingBagPackedSum-3", "EmbeddingBagPacked-15"),
-        ),
-        "embedding_bags",
-    ),
-    **dict.fromkeys(("DeformableConvolution-1", "DeformableConvolution-8"), "deformable"),
-    "GridSample-9": "sampling",
-    "GroupConvolution-1": "depthwise",
-    **dict.fromkeys(("AdaptiveAvgPool-8", "AdaptiveMaxPool-8"), "adaptive"),
-    **dict.fromkeys(("NV12toRGB-8", "NV12toBGR-8", "I420toRGB-8", "I420toBGR-8"), "yuv_to_rgb"),
-    **dict.fromkeys(("ROIPooling-1", "PSROIPooling-1", "DeformablePSROIPooling-1"), "bins"),
-    "ScaledDotProductAttention-13": "attention",
-    **dict.fromkeys(("ScatterElementsUpdate-3", "ScatterElementsUpdate-12"), "scatter"),
-    "SparseFillEmptyRows-16": "sparse",
-    "CumSum-3": "sums",
-    **dict.fromkeys(("Interpolate-4", "Interpolate-11"), "resampling"),
-    **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), "softmax"),
-    **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "RootMeanSquare-0"), "normalization"),
-    **dict.fromkeys(("GatherElements-6", "Table-0"), "elements"),
-    **dict.fromkeys(("TopK-1", "TopK-3", "TopK-11"), "top_k"),
-    "Select-1": "select",
-    "Bucketize-3": "buckets",
-    **dict.fromkeys(("Mod-1", "FloorMod-1"), "remainders"),
-    **dict.fromkeys(REDUCTIONS, "folding"),
-    "NormalizeL2-1": "centring",
-    "Convert-1": "f16_conversion",
-    "MatMul-1": "panels",
-    **dict.fromkeys(("LSTMCell-4", "GRUCell-3"), "cells"),
-    "FakeQuantize-1": "elementwise",
-    **dict.fromkeys(ELEMENTWISE, "elementwise"),
-    **dict.fromkeys(MOVING, "transposition"),
+    "adaptive": "AdaptiveAvgPool-8 AdaptiveMaxPool-8",
+    "attention": "ScaledDotProductAttention-13",
+    "bins": "ROIPooling-1 PSROIPooling-1 DeformablePSROIPooling-1",
+    "buckets": "Bucketize-3",
+    "cells": "LSTMCell-4 GRUCell-3",
+    "centring": "NormalizeL2-1",
+    "deformable": "DeformableConvolution-1 DeformableConvolution-8",
+    "depthwise": "GroupConvolution-1",
+    "elements": "GatherElements-6 Table-0",
+    "elementwise": """
+        Add-1 Divide-1 Maximum-1 Minimum-1 Multiply-1 PReLU-1 SquaredDifference-1 Subtract-1 Abs-1 Ceiling-1 Clamp-1
+        Elu-1 Erf-1 Exp-1 FakeQuantize-1 Floor-1 Gelu-2 Gelu-7 HSigmoid-5 HSwish-4 Mish-4 Negative-1 ReLU-1 Round-5
+        Sigmoid-1 SoftPlus-4 SoftSign-9 Sqrt-1 Swish-4 Tanh-1
+    """,
+    "embedding_bags": VECTORIZED["embeddings"],
+    "f16_conversion": "Convert-1",
+    "folding": VECTORIZED["reduction"],
+    "normalization": "GroupNormalization-12 MVN-1 MVN-6 RootMeanSquare-0",
+    "panels": "MatMul-1",
+    "remainders": "Mod-1 FloorMod-1",
+    "resampling": "Interpolate-4 Interpolate-11",
+    "sampling": "GridSample-9",
+    "scatter": "ScatterElementsUpdate-3 ScatterElementsUpdate-12",
+    "select": "Select-1",
+    "softmax": "SoftMax-1 SoftMax-8 LogSoftmax-5",
+    "sparse": "SparseFillEmptyRows-16",
+    "sums": "CumSum-3",
+    "top_k": "TopK-1 TopK-3 TopK-11",
+    "transposition": " ".join(MOVING),
+    "yuv_to_rgb": "NV12toRGB-8 NV12toBGR-8 I420toRGB-8 I420toBGR-8",
 }
-"""The module of an op: its table `COMPILERS` has what prepares works, `OPENERS` what has a call for any sizes. Only
+"""Of these ops each has a table `COMPILERS` of what prepares works, `OPENERS` of what has a call for any sizes. Only
 they, ops of which the module `parts` has quicker parts, and products with compressed weights load llvmlite."""
+
+_MODULE_OF = {op: module for module, ops in MODULES.items() for op in ops.split()}
+
+ELEMENTWISE = frozenset(MODULES["elementwise"].split()) - {"FakeQuantize-1"}
+"""Element-wise ops that begin a chain which is taken as a whole."""
 
 UNTAKEN: dict[str, tuple[str, object]] = dict.fromkeys(("Interpolate-4", "Interpolate-11"), ("mode", "nearest"))
 """Attributes with which the module of an op takes no work: these are no reason to load llvmlite."""
@@ -109,8 +101,8 @@ computed several times are a reason to load llvmlite; once it is there it takes 
 
 def _of_module(name: str, table: str) -> Any:
     """What a table of the module for works of a name has, None where it has nothing."""
-    if name in MODULES:
-        return getattr(import_module(f"irrun.engines.compiled.{MODULES[name]}"), table, {}).get(name)
+    if name in _MODULE_OF:
+        return getattr(import_module(f"irrun.engines.compiled.{_MODULE_OF[name]}"), table, {}).get(name)
     op = op_of(name)
     if op is None or not op.parts:
         return None
@@ -125,8 +117,9 @@ def _is_of_integers(work: Work) -> bool:
 
 class CompiledEngine:
     """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
-    of few rows only where it is given who runs them in `parallel`. Others cost it nothing. `once` says that there will
-    be one run. Where it is `quantized` it multiplies codes, with the processor's AVX2."""
+    of few rows only where it is given what has threads call a function in `parallel`, at an address, with an argument:
+    those of the engine that computes other products. Others cost it nothing. `once` says that there will be one run.
+    Where it is `quantized` it multiplies codes, with the processor's AVX2."""
 
     name = "compiled"
     decodes = True
@@ -191,7 +184,7 @@ class CompiledEngine:
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, small products, and ops whose sizes the data tell; others are made for sizes."""
-        if work.name in MODULES and work.name not in OPENED:
+        if work.name in _MODULE_OF and work.name not in OPENED:
             return None
         own = is_of_any_rows(work) and self._parallel is not None and not self._once
         if not own if work.name == "MatMul-1" else work.posts:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from irrun.engines.compiled.code import LINE, Form, vectors_of
-from irrun.engines.compiled.compiler import features, is_x86
+from irrun.engines.compiled.compiler import features
 from irrun.engines.memory import ITEM
+from irrun.engines.placement import is_x86
 from irrun.records import dataclass
 
 KEYS = 256

@@ -7,7 +7,8 @@ from typing import Any
 from llvmlite import ir
 
 from irrun.engines.compiled.code import INT, LINE, LONG, Code, called, long
-from irrun.engines.compiled.compiler import addresses, is_x86
+from irrun.engines.compiled.compiler import addresses
+from irrun.engines.placement import is_x86
 
 CYCLES_OF_A_LOOK = 100
 """About, with the pause in it."""

@@ -11,7 +11,7 @@ import numpy as np
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.loops import Floats, Ints, looped
 from irrun.engines.compiled.team import Team
-from irrun.engines.plain import kernel_of
+from irrun.engines.plain import plain_call
 from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.resampling import as_data_lie, is_finite, matrices
 from irrun.engines.work import Arrays, Call, Compiled, Work
@@ -158,18 +158,18 @@ def _interpolate(work: Work, team: Team) -> Compiled | None:
         sizes, function = (before, after, data.shape[axis + 1], output.shape[axis + 1], apart, block), resample_vectors
     element = ELEMENT_NANOSECONDS if joined else VECTOR_NANOSECONDS
     nanoseconds = images * after * (width * down + wide * across) * element
-    kernel, count = kernel_of(work), len(work.own)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         tables = row_places, row_weights, places, weights
         arguments = (inputs[0], outputs[0], *tables, *sizes)
         loop = looped(team, function, arguments, images * after, nanoseconds, DOWN=down, ACROSS=across)
+        otherwise = plain_call(work, inputs, outputs)
 
         def call() -> None:
             if is_finite(inputs[0]):
                 loop()
             else:  # what has no weight counts for the op, too
-                np.copyto(outputs[0], kernel(*inputs[:count]))
+                otherwise()
 
         return [call]
 

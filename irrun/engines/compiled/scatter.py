@@ -12,10 +12,11 @@ from llvmlite import ir
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.compiled.code import LONG, Code, Form, long
-from irrun.engines.compiled.loops import unordered
+from irrun.engines.compiled.loops import judged, unordered
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
-from irrun.engines.plain import kernel_of
+from irrun.engines.plain import plain_call
 from irrun.engines.work import Arrays, Call, Compiled, Judging, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
@@ -187,7 +188,7 @@ def _planned(
 
 def compile(work: Work, team: Team) -> Compiled | None:
     """A work of known sizes."""
-    opened, axis, kernel = open(work, team), work.constant(3), kernel_of(work)
+    opened, axis = open(work, team), work.constant(3)
     data, indices, updates = work.required(3)
     if opened is None or work.posts or axis is None or data.type == "string":
         return None
@@ -202,20 +203,14 @@ def compile(work: Work, team: Team) -> Compiled | None:
     wants = {number: layout for number, layout in unordered(work, 3).items() if number != 1 or not repeated}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        return lambda: np.copyto(outputs[0], kernel(*inputs))
+        return plain_call(work, inputs, outputs)
 
     def judging(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Judging:
         outside, arguments = np.zeros(1, np.uint64), planned.arguments.copy()
         arrays = (*inputs[:3], outputs[0], outside)
         arguments[_ADDRESSES] = [data_address(array) for array in arrays]
-        pointer = data_address(arguments)
-
-        def call(_: object = arrays) -> bool:
-            arguments[0] = outside[0] = 0
-            team.run(planned.address, pointer, shared=planned.shared)
-            return not outside[0]
-
-        return call
+        kernel = Kernel(team, planned.address, arguments, arrays, shared=planned.shared, seconds=0.0, beside=False)
+        return judged(kernel, outside)
 
     return Compiled(bind, wants=wants, judging=judging)
 

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.axes import dense_strides
 from irrun.engines.memory import ITEM, aligned
-from irrun.engines.plain import kernel_of
+from irrun.engines.plain import plain_call
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.convolution import compile_convolution
 from irrun.engines.windows import axes_of
@@ -40,17 +40,16 @@ def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
     if inner is None:
         return None
     room = aligned(prod(shape) * ITEM)
-    kernel = kernel_of(work)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         frame = scratch[: prod(shape) * ITEM].view(np.float32).reshape(shape)
         convolve = inner.bind([frame, signs], outputs, scratch[room : room + inner.scratch] if inner.scratch else None)
-        source, inside = inputs[0][begun], frame[put]
+        source, inside, otherwise = inputs[0][begun], frame[put], plain_call(work, inputs, outputs)
 
         def call() -> None:
             ones = source == 1
             if not np.logical_or(ones, source == 0).all():
-                np.copyto(outputs[0], kernel(*inputs[:2]))
+                otherwise()
                 return
             frame.fill(pad if pad in (0, 1) else -1)
             np.multiply(ones, np.float32(2), inside)

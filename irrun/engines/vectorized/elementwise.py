@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import platform
 from collections.abc import Sequence
 from functools import partial
 from math import prod
@@ -12,6 +11,7 @@ import numpy as np
 
 from irrun.engines.axes import broadcast_strides, is_dense, merged
 from irrun.engines.orders import in_order, is_of_images, reordered
+from irrun.engines.placement import is_x86
 from irrun.engines.threads import Threads, even_blocks
 from irrun.engines.vectorized import functions
 from irrun.engines.vectorized.posts import (
@@ -119,8 +119,8 @@ def _conversion(source: str, target: str) -> Stage | None:
         ("f32", "bf16"),
         ("bf16", "f32"),
     }
-    truncating = source in ("f32", "f64") and target in ("i32", "i64") and platform.machine() in ("x86_64", "AMD64")
-    if source == "f32" and target in ("i8", "u8", "i16", "u16") and platform.machine() in ("x86_64", "AMD64"):
+    truncating = source in ("f32", "f64") and target in ("i32", "i64") and is_x86()
+    if source == "f32" and target in ("i8", "u8", "i16", "u16") and is_x86():
         return lambda data, output: [partial(_wrapped, data, output)]
     wrapping = source in integers and target in integers | FLOATS
     if (source, target) in exact or source == target or truncating or wrapping:

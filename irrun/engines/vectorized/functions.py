@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import once
 from irrun.spec.op import Array
 
 _core = import_module("numpy._core._multiarray_umath")
@@ -105,11 +106,6 @@ def temporary(block: Array, number: int = 0) -> Any:
     if buffers[number].size < block.size:
         buffers[number] = np.empty(block.size, np.float32)
     return buffers[number][: block.size].reshape(block.shape)
-
-
-def once(array: Array) -> Array:
-    """A broadcast array with one element along the axes that it is repeated along."""
-    return array[tuple(slice(0, 1) if step == 0 else slice(None) for step in array.strides)] if array.ndim else array
 
 
 def put(output: Array, values: Array, mask: Array) -> None:

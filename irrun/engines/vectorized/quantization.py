@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.engines.extents import once
 from irrun.engines.vectorized import functions
 from irrun.engines.work import Call, chain
 from irrun.spec.dtypes import FLOAT_FORMATS, numpy_dtype
@@ -63,7 +64,7 @@ def _narrowed(least: Array, factor: Array, output: Array) -> None:
 def _bound(
     steps: Any, fixed: bool, data: Array, low: Array, high: Array, first: Array, last: Array, output: Array
 ) -> list[Call]:
-    low, high, first, last = map(functions.once, (low, high, first, last))
+    low, high, first, last = map(once, (low, high, first, last))
     bound = partial(_passes, steps, data, low, high, first, last, output)
     return bound() if fixed else [lambda: chain(bound())()]
 

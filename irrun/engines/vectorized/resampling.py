@@ -16,7 +16,7 @@ import numpy as np
 from irrun.engines.axes import broadcast_strides, is_dense, reshaped_strides
 from irrun.engines.extents import view
 from irrun.engines.orders import in_order, reordered
-from irrun.engines.plain import kernel_of
+from irrun.engines.plain import kernel_of, plain_call
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copy_calls
 from irrun.engines.vectorized.posts import BLOCK, with_posts
@@ -160,7 +160,6 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
     strides = reshaped_strides(data.shape, broadcast_strides(data, data.shape), (outer, *shape))
     ahead = prod(data.shape) if strides is None else 0  # elements of a copy of all data
     copied = strides is not None and not is_dense(data)
-    kernel, count = kernel_of(work), len(work.own)
     shapes = [shape]
     for axis, matrix in matrices.items():
         place = axis - first
@@ -186,7 +185,7 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
             source = view(inputs[0], (outer, *shape), strides)
             first_call = []
         target = outputs[0].reshape(outer, *whole)
-        finite = np.ones(len(blocks), bool)
+        finite, otherwise = np.ones(len(blocks), bool), plain_call(work, inputs, outputs)
 
         def piece(number: int, thread: int) -> None:
             now = source[blocks[number]]
@@ -207,7 +206,7 @@ def _products(work: Work, matrices: Mapping[int, Any], threads: Threads) -> Comp
         def call() -> None:
             threads.run(piece, len(blocks))
             if not finite.all():
-                np.copyto(outputs[0], kernel(*inputs[:count]))
+                otherwise()
 
         return [*first_call, call]
 

@@ -94,36 +94,36 @@ class Assignment:
         if instruction.op is DEQUANTIZE and instruction.outputs[0] not in self._coded:
             self._coded[instruction.outputs[0]] = self._pending[instruction.outputs[0]] = instruction
             return
-        if instruction.op.view_of and not instruction.open and self._view(instruction.changed(posts=()), kind):
-            if instruction.posts:
-                self.add(_rest(instruction, 0))
+        if instruction.op.view_of and not instruction.open and self._view(instruction.head(0), kind):
+            self._add_rest(instruction, 0)
             return
         if self._offer(instruction, kind):
             return
         if self._numbers(instruction.operands) or self._expanded(instruction):
             self.add(instruction)
             return
-        self._keep(instruction.changed(posts=()) if instruction.posts else instruction)
-        if instruction.posts:
-            self.add(_rest(instruction, 0))
+        self._keep(instruction.head(0))
+        self._add_rest(instruction, 0)
+
+    def _add_rest(self, instruction: Instruction, count: int) -> None:
+        """Add the posts of an instruction from number `count` on, if there are any."""
+        if count < len(instruction.posts):
+            self.add(instruction.rest(count))
 
     def _repeat(self, instruction: Instruction, taken: Taken | Views) -> bool:
         """Do with an instruction what was done with one of its kind; False where its weights make a difference."""
         if isinstance(taken, Taken):
-            rest = instruction.posts[taken.fused :]
-            some = instruction.changed(posts=instruction.posts[: taken.fused]) if rest else instruction
+            some = instruction.head(taken.fused)
             again = self.again(some, taken)
             if again is None:
                 return False
             self._take(taken.engine, some, *again)
-            if rest:
-                self.add(_rest(instruction, taken.fused))
+            self._add_rest(instruction, taken.fused)
         else:
             source = instruction.port(instruction.op.view_of or "")
             assert source is not None, "its kind has one"
-            self._look(instruction.changed(posts=()) if instruction.posts else instruction, source, taken)
-            if instruction.posts:
-                self.add(_rest(instruction, 0))
+            self._look(instruction.head(0), source, taken)
+            self._add_rest(instruction, 0)
         return True
 
     def _offer(self, instruction: Instruction, kind: Hashable) -> bool:
@@ -134,7 +134,7 @@ class Assignment:
                 asked, whole = engine, self._work(instruction, engine)
             work, some = whole, instruction
             if count < len(instruction.posts):
-                some = instruction.changed(posts=instruction.posts[:count])
+                some = instruction.head(count)
                 inputs, outputs = whole.inputs[: len(some.operands)], whole.outputs
                 if outputs and outputs[0].type != self.program.tensors[some.results[0]].type:
                     outputs = [dense_operand(self.program.tensors[some.results[0]])]
@@ -149,8 +149,7 @@ class Assignment:
             self._take(engine, some, work, compiled)
             if kind is not None and not compiled.coded:
                 self._taken[kind] = Taken(engine, count, work, compiled, self.weights(some))
-            if instruction.posts[count:]:
-                self.add(_rest(instruction, count))
+            self._add_rest(instruction, count)
             return True
         return False
 
@@ -450,8 +449,3 @@ class Assignment:
 def _spread(array: Array) -> tuple[int, ...] | None:
     """The strides of an array that does not lie in C order."""
     return None if array.strides == dense_strides(array.shape, array.itemsize) else array.strides
-
-
-def _rest(instruction: Instruction, count: int) -> Instruction:
-    """The posts of an instruction from number `count` on, as an instruction of their own."""
-    return instruction.posts[count].changed(posts=instruction.posts[count + 1 :])

@@ -28,7 +28,6 @@ from irrun.spec.op import Array, Tensor
 from irrun.spec.traits import (
     Converting,
     Convolving,
-    Elementwise,
     Lookup,
     MatrixProduct,
     Permutation,
@@ -250,8 +249,7 @@ class _Compression:
         maker = self._makers.get(number)
         if maker is None or not maker.plain or maker.open or self._program.tensors[number].type not in FLOATS:
             return None
-        elementwise, (first, *others) = maker.op.trait(Elementwise), maker.inputs or (None,)
-        function = None if elementwise is None else elementwise.function
+        function, (first, *others) = maker.function, maker.inputs or (None,)
         weights = self._weights(first)
         if function == "multiply" and weights is None:
             weights, others = self._weights(others[0]), [first]

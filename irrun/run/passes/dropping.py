@@ -15,7 +15,7 @@ from irrun.interruption import hand_on
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import same_shapes
-from irrun.spec.traits import Elementwise, Overwriting, Repeating, Resizing, Retyping
+from irrun.spec.traits import Overwriting, Repeating, Resizing, Retyping
 
 MAX_CONVERTED = 1024
 """Bytes of a constant that is kept in another type."""
@@ -68,7 +68,7 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
     """The outputs that are inputs as they are, with these."""
     if not instruction.plain or instruction.posts:
         return
-    tensors, elementwise = program.tensors, instruction.op.trait(Elementwise)
+    tensors = program.tensors
     if instruction.op.trait(Retyping) is not None:
         for output, number in zip(instruction.outputs, instruction.inputs, strict=False):
             if number is not None and tensors[output].type == tensors[number].type != "dynamic":
@@ -87,7 +87,7 @@ def _unchanged(instruction: Instruction, program: Program, setting: Setting) -> 
         none = updates is not None and tensors[updates].static and 0 in (tensors[updates].shape or ())
         if number is not None and none and not instruction.open:
             yield output, number
-    elif elementwise is not None and elementwise.function == "multiply" and len(instruction.inputs) == 2:
+    elif instruction.function == "multiply" and len(instruction.inputs) == 2:
         (output,), (a, b) = instruction.outputs, instruction.inputs
         for number, factor in ((a, b), (b, a)):
             if number is not None and factor is not None and _is_one(factor, program):

@@ -17,7 +17,7 @@ from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dims import Shape, product, same
 from irrun.spec.op import Array, Tensor
-from irrun.spec.traits import Converting, Convolving, Elementwise, MatrixProduct
+from irrun.spec.traits import Converting, Convolving, MatrixProduct
 
 BYTES = ("u8", "i8")
 """Types of codes."""
@@ -81,13 +81,7 @@ class _Rewriting:
         if converted.op.trait(Converting) is None or self._type(converted.outputs[0]) != "f32":
             return None
         data, zero, difference = self._makers.get(multiplied.inputs[0]), None, None
-        trait = None if data is None else data.op.trait(Elementwise)
-        if (
-            data is not None
-            and trait is not None
-            and trait.function == "subtract"
-            and self._setting.closed(data, self._old)
-        ):
+        if data is not None and data.function == "subtract" and self._setting.closed(data, self._old):
             difference = data
             data, zero = (self._makers.get(number) for number in difference.inputs)
             if zero is None or not self._converts(zero) or not same(product(self._shape(zero.outputs[0])), 1):

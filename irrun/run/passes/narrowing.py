@@ -143,8 +143,7 @@ class _Choice:
         found: set[Instruction] = set()
         for instruction in self.chosen:
             read = [reader for number in instruction.outputs for reader in readers.get(number, ())]
-            trait = instruction.op.trait(Elementwise)
-            summed = trait is not None and trait.function == "add" and constants.isdisjoint(instruction.inputs)
+            summed = instruction.function == "add" and constants.isdisjoint(instruction.inputs)
             if summed and any(reader.op.trait(Normalizing) is not None for reader in read):
                 found.add(instruction)
             if instruction.op.trait(Normalizing) is None:

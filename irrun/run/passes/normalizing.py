@@ -83,7 +83,12 @@ class _Search:
             if data in last.inputs:
                 break
             values, number = self._values(last, number, values), last.outputs[0]
-        if last is None or not _is_product(last) or {*last.inputs} != {data, number} or not self._are(values, _ROOTS):
+        if (
+            last is None
+            or last.function != "multiply"
+            or {*last.inputs} != {data, number}
+            or not self._are(values, _ROOTS)
+        ):
             return None
         tensors = self._program.tensors
         if not same_shapes(tensors[data].shape, tensors[last.outputs[0]].shape):  # constants may add axes
@@ -157,14 +162,8 @@ class _Search:
 
     def _offset(self, instruction: Instruction) -> float | None:
         """The constant that an instruction adds to the other tensor that it reads, which is no less than 0."""
-        trait = instruction.op.trait(Elementwise)
         constants = [self._program.constants[read] for read in instruction.inputs if read in self._program.constants]
-        if trait is None or trait.function != "add" or len(constants) != 1 or constants[0].dtype != np.float32:
+        if instruction.function != "add" or len(constants) != 1 or constants[0].dtype != np.float32:
             return None
         eps = float(constants[0].item())
         return eps if eps >= 0 else None
-
-
-def _is_product(instruction: Instruction) -> bool:
-    trait = instruction.op.trait(Elementwise)
-    return trait is not None and trait.function == "multiply"

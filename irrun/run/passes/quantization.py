@@ -115,8 +115,7 @@ class _Quantization:
     def _is_sum(self, instruction: Instruction) -> bool:
         """Whether an instruction is a sum of two quantized tensors that both come of products, and of which neither is
         there as codes. One of them is done behind its product, and had better find the other one as codes."""
-        trait = instruction.op.trait(Elementwise)
-        if trait is None or trait.function != "add" or len({*instruction.inputs}) < 2:
+        if instruction.function != "add" or len({*instruction.inputs}) < 2:
             return False
         makers = [self._grids.makers.get(number) for number in instruction.inputs]
         first, *others = [self._old.tensors[number].shape for number in instruction.inputs if number is not None]

@@ -6,11 +6,10 @@ so that the passes behind it rely on nothing but their shapes. Once the sizes ar
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import replace
 
 from irrun.run.passes.setting import Setting
-from irrun.run.program import Instruction, Program
+from irrun.run.program import Instruction, Program, leading_to
 from irrun.spec.evaluation import Evaluation
 from irrun.spec.op import Tensor
 
@@ -39,7 +38,7 @@ def separate(program: Program, setting: Setting) -> Program:
         tensors=tensors,
         parameters=(*program.parameters, *results),
         instructions=others,
-        sizing=replace(program, parameters=parameters, results=results, instructions=read_of(sizing, results)),
+        sizing=replace(program, parameters=parameters, results=results, instructions=leading_to(results, sizing)),
     )
 
 
@@ -56,14 +55,3 @@ def _is_derived(instruction: Instruction, program: Program, derived: set[int], k
 def is_sized(tensor: Tensor, known: Evaluation) -> bool:
     """Whether the values of a tensor are known as sizes, in terms of those that are `known`."""
     return tensor.value is not None and known.can_tell(tensor.value.flat)
-
-
-def read_of(instructions: list[Instruction], results: Sequence[int]) -> list[Instruction]:
-    """The instructions that something needs which leads to results."""
-    read: set[int | None] = set(results)
-    kept = []
-    for instruction in reversed(instructions):
-        if not read.isdisjoint(instruction.outputs):
-            kept.append(instruction)
-            read.update(instruction.inputs)
-    return kept[::-1]

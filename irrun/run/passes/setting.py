@@ -75,7 +75,7 @@ class Setting:
     engines: Sequence[Engine] = ()
     """What computes it, the first one first."""
     checked: bool = False
-    """Inputs of an instruction are kept until it is through."""
+    """What engines compute is held against the ops' kernels: inputs of an instruction are kept until it is through."""
     compressed: bool = False
     """Weights may stay compressed: there are engines that read them so."""
     expanded: int = 0

@@ -18,10 +18,10 @@ from irrun.records import NamedTuple, dataclass
 from irrun.run.passes.folding import Folding
 from irrun.run.passes.kinds import forms, known_of
 from irrun.run.passes.planning import frees
-from irrun.run.passes.separating import is_sized, read_of
+from irrun.run.passes.separating import is_sized
 from irrun.run.passes.setting import Form, Setting
 from irrun.run.passes.shortening import checks_itself
-from irrun.run.program import Instruction, Program
+from irrun.run.program import Instruction, Program, leading_to
 from irrun.spec.dims import Shape
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.evaluation import Evaluation, Presumed, Unknown
@@ -256,7 +256,7 @@ def _told(sizing: Program, sizes: Evaluation) -> dict[int, Tensor]:
 def _untold(sizing: Program, told: Container[int]) -> Program:
     """The program without what is told, and what only that reads."""
     kept = [own for own in sizing.instructions if not all(number in told for number in own.outputs)]
-    return replace(sizing, instructions=read_of(kept, [number for number in sizing.results if number not in told]))
+    return replace(sizing, instructions=leading_to((n for n in sizing.results if n not in told), kept))
 
 
 def _portions(sizing: Program, told: Iterable[int], setting: Setting) -> list[_Portion]:

@@ -15,7 +15,7 @@ from irrun.engines.grid import Coding
 from irrun.run.internal_ops import DEQUANTIZE, LEVELS, QUANTIZE
 from irrun.run.passes.grids import Grids, kept_by, levels_of
 from irrun.run.passes.setting import Setting
-from irrun.run.program import Instruction, Program
+from irrun.run.program import Instruction, Program, leading_to
 from irrun.spec.dims import same_shapes
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -155,13 +155,7 @@ class Functions:
 
     def _between(self, number: int, root: int) -> list[Instruction]:
         """The instructions that make a function of a root, in order."""
-        needed: set[int | None] = {number}
-        found = []
-        for instruction in reversed(self._makers[root]):
-            if not needed.isdisjoint(instruction.outputs):
-                found.append(instruction)
-                needed.update(instruction.inputs)
-        return found[::-1]
+        return leading_to((number,), self._makers[root])
 
 
 def _is_dear(instruction: Instruction) -> bool:
