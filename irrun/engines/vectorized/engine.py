@@ -111,7 +111,7 @@ class VectorizedEngine:
     """
 
     name = "numpy"
-    decodes = False
+    decodes = coding = False
     quantized = False
 
     def __init__(self, threads: int, *, compiling: bool = False, quantizing: bool = False, once: bool = False) -> None:
