@@ -31,7 +31,7 @@ AFFINE, LEAST, MOST, ROUNDED, CODES = "Affine", "Least", "Most", "Rounded", "Cod
 """Names of what is done beside posts. That of codes is followed by their type."""
 
 STAYS = "stays"
-"""The attribute of limits that says whether NaN stays what it is."""
+"""The attribute of the least number that says whether NaN stays what it is; else it becomes that."""
 
 _TABLES = {AFFINE: ("factor", "shift"), LEAST: ("least",), MOST: ("most",), CODES: ("scale",)}
 
@@ -85,10 +85,12 @@ def ended(c: Code, ending: Ending, at: dict[str, Any], tables: dict[str, Any], v
         name, _, type = step.name.partition("-")
         if name == AFFINE:
             value = c.fma(value, tables[f"factor{n}"], tables[f"shift{n}"])
-        elif name in (LEAST, MOST):
-            (table,), compare = _TABLES[name], b.fcmp_unordered if dict(step.attrs)[STAYS] else b.fcmp_ordered
-            limit = tables[f"{table}{n}"]
-            value = b.select(compare(">" if name == LEAST else "<", value, limit), value, limit)
+        elif name == LEAST:
+            least, compare = tables[f"least{n}"], b.fcmp_unordered if dict(step.attrs)[STAYS] else b.fcmp_ordered
+            value = b.select(compare(">", value, least), value, least)
+        elif name == MOST:
+            most = tables[f"most{n}"]
+            value = b.select(b.fcmp_unordered("<", value, most), value, most)
         elif name == ROUNDED:
             value = c.applied("roundeven", value)
         elif name == CODES:

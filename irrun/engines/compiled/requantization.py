@@ -105,11 +105,11 @@ def _steps(stage: Stage) -> list[tuple[KernelPost, dict[str, Array]]]:
         return [(KernelPost(f"{CODES}-{stage.type}", along=True), {"scale": stage.factor})]
     if isinstance(stage, Posted):
         return [(stage.post, {})]
-    made, attrs = [], ((STAYS, stage.stays),)
+    made = []
     if (stage.least > -np.inf).any():
-        made.append((KernelPost(LEAST, attrs=attrs), {"least": stage.least}))
+        made.append((KernelPost(LEAST, attrs=((STAYS, stage.stays),)), {"least": stage.least}))
     if (stage.most < np.inf).any():
-        made.append((KernelPost(MOST, attrs=attrs), {"most": stage.most}))
+        made.append((KernelPost(MOST), {"most": stage.most}))
     return made
 
 
