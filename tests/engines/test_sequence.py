@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from itertools import cycle
@@ -127,3 +130,38 @@ def test_a_short_sequence_is_made_by_the_caller_alone(monkeypatch: pytest.Monkey
         chain.kernels[0].joined(chain.kernels)()
         np.testing.assert_array_equal(chain.arrays[-1], expected)
     assert asked == [False, True, True]
+
+
+WAITING = """
+import os, threading, time
+import numpy as np
+from irrun.engines.compiled import team
+
+os.sched_setaffinity(0, {min(os.sched_getaffinity(0))})
+os.sched_setscheduler(0, os.SCHED_FIFO, os.sched_param(1))
+own = team.Team(2)
+working = own._state.view(np.uint64)[8:9]
+working[0] = 1
+
+def end():
+    time.sleep(0.2)
+    working[0] = 0
+
+threading.Thread(target=end).start()
+nothing = team._KERNEL(lambda arguments: None)
+team._functions()[0](own._at, team.ctypes.cast(nothing, team.ctypes.c_void_p).value, 0)
+print("done")
+"""
+
+
+def test_who_waits_for_a_helper_lets_it_have_the_processor():
+    """Where the system would give it to nobody of the same priority."""
+    if not hasattr(os, "sched_setscheduler"):
+        pytest.skip("the system has no such schedulers")
+    try:
+        done = subprocess.run([sys.executable, "-c", WAITING], capture_output=True, text=True, timeout=60, check=False)
+    except subprocess.TimeoutExpired:
+        pytest.fail("the helper never had the processor")
+    if "PermissionError" in done.stderr:
+        pytest.skip("this scheduler is for privileged users")
+    assert done.stdout == "done\n", done.stderr

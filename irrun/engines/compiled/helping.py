@@ -17,18 +17,21 @@ POLITE = 300_000
 """Cycles after which who looks for work lets others have the processor between two looks."""
 
 
-STATE = 4 * 64
+STATE = 5 * 64
 """Bytes that those who lead and help share."""
+
+YIELDING = 4 * 64 // 8
+"""The place among the u64 of these of the system's function that lets others have the processor, 0 where there is
+none."""
 
 
 def helping() -> tuple[int, int, int]:
     """Where three functions lie. `lead` and `help` are given u64 that threads share: the number of calls and ends of
-    calls, then, each 64 bytes on, how many helpers are at work, and the kernel and its arguments.
+    calls, then, each 64 bytes on, how many helpers are at work, the kernel and its arguments, and what is YIELDING.
 
     `lead(shared, kernel, arguments)` runs a kernel with those that help, until it is through and none is at work.
-    `help(shared, last, patience, yielding)` helps with calls that it sees, until it has seen none for so many cycles of
-    the processor's clock: it returns the number of the last one that it has helped with, and is given that the next
-    time. `yielding` is the system's function that lets others have the processor, 0 where there is none.
+    `help(shared, last, patience)` helps with calls that it sees, until it has seen none for so many cycles of the
+    processor's clock: it returns the number of the last one that it has helped with, and is given that the next time.
 
     `sequence(arguments)` is a kernel that runs others in turn: of all that run it, the first one leads, the others
     help. The arguments are u64: how many have come, whether all is done (both 0 before a call), how many kernels there
@@ -38,7 +41,7 @@ def helping() -> tuple[int, int, int]:
     kernel_type = ir.FunctionType(ir.VoidType(), [LONG])
     types = {
         "lead": ir.FunctionType(ir.VoidType(), [LONG] * 3),
-        "help": ir.FunctionType(LONG, [LONG] * 4),
+        "help": ir.FunctionType(LONG, [LONG] * 3),
         "sequence": kernel_type,
     }
 
@@ -60,6 +63,10 @@ def _pause(b: ir.IRBuilder) -> None:
         called(b, "llvm.x86.sse2.pause", ir.VoidType())
 
 
+def _yield(b: ir.IRBuilder, yielding: Any) -> None:
+    b.call(b.inttoptr(yielding, ir.FunctionType(INT, []).as_pointer()), [])
+
+
 def _clock(b: ir.IRBuilder, before: Any) -> Any:
     """A number of cycles; other processors than x86 let no program read theirs, so that looks are counted there."""
     return called(b, "llvm.readcyclecounter", LONG) if is_x86() else b.add(before, long(CYCLES_OF_A_LOOK))
@@ -74,19 +81,31 @@ def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b.atomic_rmw("add", calls, long(1), "seq_cst")
     b.call(b.inttoptr(kernel, kernel_type.as_pointer()), [arguments])
     b.atomic_rmw("add", calls, long(1), "seq_cst")
-    wait, end = b.append_basic_block(), b.append_basic_block()
+    begin, (wait, more, polite, end) = b.block, [b.append_basic_block() for _ in range(4)]
     b.branch(wait)
     b.position_at_end(wait)
+    looks = b.phi(LONG)
     _pause(b)
-    b.cbranch(b.icmp_unsigned("==", b.load_atomic(working, "seq_cst", 8), long(0)), end, wait)
+    b.cbranch(b.icmp_unsigned("==", b.load_atomic(working, "seq_cst", 8), long(0)), end, more)
+    b.position_at_end(more)
+    # who is at work may wait for this processor, which the system's scheduler gives nobody else in some of its modes
+    later, yielding = b.add(looks, long(1)), b.load(_shared(b, state, YIELDING // 8))
+    often = b.icmp_unsigned(">", later, long(POLITE // CYCLES_OF_A_LOOK))
+    b.cbranch(b.and_(often, b.icmp_unsigned("!=", yielding, long(0))), polite, wait)
+    b.position_at_end(polite)
+    _yield(b, yielding)
+    b.branch(wait)
     b.position_at_end(end)
     b.ret_void()
+    for value, block in ((long(0), begin), (later, more), (later, polite)):
+        looks.add_incoming(value, block)
 
 
 def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b = ir.IRBuilder(function.append_basic_block())
-    state, before, patience, yielding = function.args
+    state, before, patience = function.args
     calls, working, code, given = (_shared(b, state, number) for number in range(4))
+    yielding = b.load(_shared(b, state, YIELDING // 8))
     start, begun = b.block, _clock(b, long(0))
     look, found, run, leave, idle, polite, wait, end = (b.append_basic_block() for _ in range(8))
     b.branch(look)
@@ -112,7 +131,7 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     often = b.and_(b.icmp_unsigned(">", waited, long(POLITE)), b.icmp_unsigned("!=", yielding, long(0)))
     b.cbranch(often, polite, wait)
     b.position_at_end(polite)
-    b.call(b.inttoptr(yielding, ir.FunctionType(INT, []).as_pointer()), [])
+    _yield(b, yielding)
     b.branch(wait)
     b.position_at_end(wait)
     b.cbranch(b.icmp_unsigned(">", waited, patience), end, look)
@@ -149,7 +168,7 @@ def _sequence(function: ir.Function, lead: ir.Function, help: ir.Function) -> No
             b.position_at_end(look)
             last = b.phi(LONG)
             last.add_incoming(long(0), start)
-            last.add_incoming(b.call(help, [state, last, long(0), long(0)]), look)
+            last.add_incoming(b.call(help, [state, last, long(0)]), look)
             b.cbranch(b.icmp_unsigned("==", b.load_atomic(ended, "seq_cst", 8), long(0)), look, end)
             b.position_at_end(end)
     b.ret_void()

@@ -10,8 +10,8 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.compiled.code import LINE
-from irrun.engines.compiled.helping import STATE, helping
-from irrun.engines.compiled.team import Team
+from irrun.engines.compiled.helping import STATE, YIELDING, helping
+from irrun.engines.compiled.team import Team, yielding
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.work import Joinable
 from irrun.spec.op import Array
@@ -75,6 +75,7 @@ class Sequenced:
         self._arguments = allocate(LINE + STATE).view(np.uint64)
         self._arguments[...] = 0
         self._arguments[2:4] = len(kernels), data_address(self._listed)
+        self._arguments[LINE // 8 + YIELDING] = yielding()
         self._pointer = data_address(self._arguments)
 
     def __call__(self) -> None:

@@ -16,7 +16,9 @@ from contextlib import suppress
 from functools import cache
 from typing import Any
 
-from irrun.engines.compiled.helping import STATE, helping
+import numpy as np
+
+from irrun.engines.compiled.helping import STATE, YIELDING, helping
 from irrun.engines.memory import allocate, data_address
 from irrun.engines.placement import processor
 from irrun.engines.reserve import Reserve
@@ -25,7 +27,7 @@ from irrun.spec.op import Array
 
 _KERNEL = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
 _LEAD = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
-_HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, *[ctypes.c_uint64] * 3)
+_HELP = ctypes.CFUNCTYPE(ctypes.c_uint64, ctypes.c_void_p, *[ctypes.c_uint64] * 2)
 
 SHARED_SECONDS = 25e-6
 """What one thread must need for threads to share it."""
@@ -59,6 +61,7 @@ class Team:
         self._helpers: list[_Helper] = []
         self._state = allocate(STATE)  # what native code shares: see `helping`
         self._state[...] = 0
+        self._state.view(np.uint64)[YIELDING] = yielding()
         self._at = data_address(self._state)
 
     def expect_steps(self) -> None:
@@ -113,7 +116,7 @@ def _serve(helper: _Helper, state: Array) -> None:
             avoided = helper.caller
             with suppress(OSError):
                 os.sched_setaffinity(0, allowed - {avoided})
-        last = help(data_address(state), last, helper.patience, _yielding())
+        last = help(data_address(state), last, helper.patience)
         helper.asleep = True
         helper.start.acquire()
 
@@ -124,7 +127,7 @@ def _kernel(address: int) -> Callable[[int], None]:
 
 
 @cache
-def _yielding() -> int:
+def yielding() -> int:
     """Where the system's function lies that lets others have the processor; 0 where there is none."""
     function = getattr(ctypes.PyDLL(None), "sched_yield", None) if os.name == "posix" else None
     return 0 if function is None else ctypes.cast(function, ctypes.c_void_p).value or 0
