@@ -25,7 +25,7 @@ from irrun.ir.weights import WeightsError
 from irrun.locks import fork_safe
 from irrun.records import NamedTuple
 from irrun.run.frame import Frame
-from irrun.run.inputs import Binding, Inputs, random_inputs
+from irrun.run.inputs import Binding, Inputs
 from irrun.run.kernels import in_file
 from irrun.run.memory import Meter, available, owner_of, refusal, tensor_bytes
 from irrun.run.passes import prepare
@@ -317,6 +317,7 @@ class GraphExecutor:
         `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
         within what the model declares, and that all layers can do with. Raises InputError where none is.
         """
+        from irrun.run.random_inputs import random_inputs
 
         def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
             return validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).ok
