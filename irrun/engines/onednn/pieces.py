@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from irrun.engines.axes import lies_so
+from irrun.engines.axes import unless_so
 from irrun.engines.onednn.library import Library, Primitive
 from irrun.engines.onednn.tensors import bound_places, channels_last, given_as, pending_of
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
@@ -88,12 +88,11 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
             return None
         found[cut.kind] = prepared[0]
     layout = channels_last(library, result.shape, "f32")
-    wants: dict[int, Layout | None] = {}
+    wants: dict[int, Layout] = {}
     for number in (0, *long):
         own = work.inputs[number]
         if own is not None:
-            lying = channels_last(library, own.shape, "f32")
-            wants |= {} if lies_so(own, lying) else {number: lying}
+            wants |= unless_so(own, channels_last(library, own.shape, "f32"), number)
 
     def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
         places: dict[tuple[int, ...], list[tuple[Arrays, Any]]] = {}

@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import lies_so
+from irrun.engines.axes import unless_so
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, SRC, WEIGHTS, Library
 from irrun.engines.onednn.posts import DOUBTFUL, bias, chain
 from irrun.engines.onednn.tensors import channels_last, given_as, packed
 from irrun.engines.windows import transposed_axes_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.engines.work import chain as chain_calls
 from irrun.spec.op import Array
 
@@ -93,7 +93,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
         return chain_calls(calls)
 
     given = channels_last(library, data.shape, "f32")
-    wants: dict[int, Layout | None] = {} if lies_so(data, given) else {0: given}
+    wants = unless_so(data, given)
     doubtful = any(post.name in DOUBTFUL for post in work.posts)
     gives, taken = given_as(work, lying), frozenset({1})
     return Compiled(bind, primitive.scratch, wants, gives, taken, doubtful, pending=primitive.pending)
