@@ -145,14 +145,18 @@ class GraphExecutor:
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
+        literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
         self._setting = Setting(
-            self.model.weights, self.max_memory, engines, checked=engine == CHECK, compressed=bool(engines)
+            self.model.weights,
+            self.max_memory,
+            engines,
+            checked=engine == CHECK,
+            compressed=bool(engines),
+            expanded=0 if once or any(own.decodes for own in engines) else MAX_EXPANDED,
+            quantized=not literal and precision != "bf16" and any(own.quantized for own in engines),
+            literal=literal,
+            encloses=not once,
         )
-        self._setting.literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
-        integers = not self._setting.literal and precision != "bf16"
-        self._setting.quantized = integers and any(engine.quantized for engine in engines)
-        self._setting.encloses = not once
-        self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._inference, self._engines = inference, engines
         self._lock = fork_safe(Lock())
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]

@@ -92,8 +92,7 @@ def compile(library: Library, work: Work) -> Compiled | None:
             calls.append(primitive.bind(arguments, scratch))
         return chain_calls(calls)
 
-    given = channels_last(library, data.shape, "f32")
-    wants = unless_so(data, given)
+    wants = unless_so(data, channels_last(library, data.shape, "f32"))
     doubtful = any(post.name in DOUBTFUL for post in work.posts)
     gives, taken = given_as(work, lying), frozenset({1})
     return Compiled(bind, primitive.scratch, wants, gives, taken, doubtful, pending=primitive.pending)
