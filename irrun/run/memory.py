@@ -118,16 +118,17 @@ class Meter:
     def live(self, size: int) -> None:
         self._sum = size
 
-    def add(self, array: Array) -> None:
-        """Count the memory of an array, unless it is tiny, from now on until nothing refers to it any more."""
-        owner = array if array.base is None else owner_of(array)
-        if owner.nbytes <= MAX_TINY:
-            return
-        key, live = id(owner), self.live
-        if key not in self._known and key not in self._counted:
-            counted = self._counted[key] = _Counted(owner, self._gone.append)
-            counted.key, counted.size = key, owner.nbytes
-            self.live = live + owner.nbytes
+    def add(self, *arrays: Array) -> None:
+        """Count the memory of arrays, unless it is tiny, from now on until nothing refers to it any more."""
+        for array in arrays:
+            owner = array if array.base is None else owner_of(array)
+            if owner.nbytes <= MAX_TINY:
+                continue
+            key, live = id(owner), self.live
+            if key not in self._known and key not in self._counted:
+                counted = self._counted[key] = _Counted(owner, self._gone.append)
+                counted.key, counted.size = key, owner.nbytes
+                self.live = live + owner.nbytes
 
     def hold(self, owner: int, size: int) -> None:
         """Count `size` bytes of a frame's memory, which the array with the id `owner` has, until it is let go of.
