@@ -75,6 +75,7 @@ def refusal(layer: Layer, what: str, wanted: int, live: int, limit: int) -> Exec
 
 
 def outputs_text(tensors: Sequence[Tensor]) -> str:
+    """The outputs of a layer in words, at most four of them with type and shape."""
     shapes = " and ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in tensors[:4])
     more = f" and {len(tensors) - 4} more" if len(tensors) > 4 else ""
     return f"{'outputs' if len(tensors) > 1 else 'an output'} of {shapes}{more}"
@@ -139,6 +140,7 @@ class Meter:
         self.live += size
 
     def let_go(self, owner: int, size: int) -> None:
+        """Count the memory of a frame no longer, after `hold`."""
         self._known.discard(owner)
         self.live -= size
 
