@@ -62,7 +62,8 @@ def load_engines(
 
             parallel = None if engine is None or engine.alone else engine.parallel
             quantized = engine is not None and engine.leaves_codes and not once
-            found.append(CompiledEngine(count, parallel, once=once, quantized=quantized))
+            coding = engine is not None and engine.pairs and not once
+            found.append(CompiledEngine(count, parallel, once=once, quantized=quantized, coding=coding))
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     others = {engine.name for engine in found}

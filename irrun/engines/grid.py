@@ -17,6 +17,9 @@ from irrun.spec.traits import broadcasts_by_numpy
 if TYPE_CHECKING:
     from irrun.engines.work import Post, Work
 
+QUANTIZE = "Quantize-0"
+"""The op that brings numbers onto a grid as codes; as numbers still FakeQuantize does."""
+
 INTEGER = "Integer"
 """How the names of ops begin that take codes, and their zero point as their third input."""
 

@@ -237,13 +237,14 @@ class Engine(Protocol):
     """Something that computes works. `threads` is how many threads it may use at once.
 
     One that `decodes` multiplies with compressed weights as quickly as memory gives them. One that is `quantized`
-    multiplies codes.
+    multiplies codes, one that is `coding` is asked first for element-wise ops that make them.
     """
 
     name: str
     threads: int
     decodes: bool
     quantized: bool
+    coding: bool
 
     def unaligned(self, name: str) -> bool:
         """Whether constants of works of the op `name` may lie at any address, as they do in a file."""

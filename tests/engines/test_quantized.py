@@ -13,6 +13,7 @@ from irrun.engines import compiled
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compressed import CompressedWeights
 from irrun.engines.grid import Coding, Grid
+from irrun.engines.onednn import quantized
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.registry import registry
@@ -316,6 +317,20 @@ def test_channels_that_are_joined_where_they_come_last(type: str) -> None:
     assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(array) for array in dense], [target])) is None
     none = plain(first[:, :0])
     assert ENGINE.compile(Work("Concat-1", {"axis": 1}, [plain(first), none], [output(2, 9, 5, 6, type=type)])) is None
+
+
+@own
+def test_functions_are_a_pass_of_their_own_behind_tiles(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As on any processor whose ways to compute a convolution are called like those of tiles."""
+    monkeypatch.setattr(quantized, "TILED", "")
+    eye, constant = codes("i8", 16, 16, 1, 1), weights(np.float32(0.25), 16, 16, 1, 1)[0]
+    data = channels_last_codes(1, 16, 5, 5)
+    window = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1), "auto_pad": "explicit"}
+    inputs = [coded(data, GRIDS[0]), Operand("f32", eye.shape, (64, 4, 4, 4), compressed=constant)]
+    assert ENGINE is not None
+    for name, taken in (("Swish-4", False), ("Sigmoid-1", False), ("HSwish-4", True), ("ReLU-1", True)):
+        work = Work("Convolution-1", window, inputs, [output(1, 16, 5, 5)], [Post(name, {})])
+        assert (ENGINE.compile(work) is not None) == taken
 
 
 @own

@@ -37,7 +37,7 @@ class Toy:
 
     name = "toy"
     threads = 1
-    decodes = False
+    decodes = coding = False
     quantized = False
 
     def __init__(self, seed: int) -> None:

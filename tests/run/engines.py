@@ -17,7 +17,7 @@ from irrun.engines.work import Call, Compiled, Work
 class Odd:
     """The numpy engine, with `change` applied to what it compiles; `works` are those that it has compiled."""
 
-    decodes = False
+    decodes = coding = False
     quantized = False
     threads = 1
 

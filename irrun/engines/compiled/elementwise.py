@@ -63,7 +63,7 @@ class ElementKind:
 def element_wise(work: Work, team: Team) -> Compiled | None:
     """An op of one or two inputs with all its posts; the result lies as the input does that is as large, without the
     gaps that this may have."""
-    found = _data(work)
+    found = data_of(work)
     if found is None:
         return None
     (position, data, head), output = found, work.outputs[0]
@@ -107,7 +107,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, gives=given_alike(result, size * ITEM))
 
 
-def _data(work: Work) -> tuple[int, Operand, Post] | None:
+def data_of(work: Work) -> tuple[int, Operand, Post] | None:
     """The input that is as large as the result, behind its number, and the op as what is done to it."""
     (first,), second = work.required(1), work.optional(1)
     if work.name == FAKE_QUANTIZE:

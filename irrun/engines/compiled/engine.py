@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from irrun.engines.axes import is_dense
 from irrun.engines.depthwise import LEAST_DEPTHWISE
 from irrun.engines.extents import checked
-from irrun.engines.grid import is_of_codes, multiplies_codes
+from irrun.engines.grid import QUANTIZE, is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
 from irrun.engines.rows import is_of_any_rows, is_of_few_rows
@@ -98,6 +98,9 @@ LEAST = {
 """Elements of the result of an op, of the data of a reduction, or scores of an attention, from which on works that are
 computed several times are a reason to load llvmlite; once it is there it takes smaller ones, too."""
 
+LEAST_CODED = 1 << 14
+"""Codes that it makes: fewer are left to others."""
+
 
 def _of_module(name: str, table: str) -> Any:
     """What a table of the module for works of a name has, None where it has nothing."""
@@ -110,6 +113,12 @@ def _of_module(name: str, table: str) -> Any:
     return parts.compile if table == "COMPILERS" else parts.open
 
 
+def _makes_codes(work: Work) -> bool:
+    """Whether a work is of element-wise ops that make codes."""
+    made = work.posts[-1].name if work.posts else work.name
+    return made == QUANTIZE and (work.name == QUANTIZE or _MODULE_OF.get(work.name) == "elementwise")
+
+
 def _is_of_integers(work: Work) -> bool:
     """Whether a work is of codes and constant weights that these can be multiplied by."""
     return is_of_codes(work) and multiplies_codes(work)
@@ -119,7 +128,7 @@ class CompiledEngine:
     """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
     of few rows only where it is given what has threads call a function in `parallel`, at an address, with an argument:
     those of the engine that computes other products. Others cost it nothing. `once` says that there will be one run.
-    Where it is `quantized` it multiplies codes, with the processor's AVX2."""
+    Where it is `quantized` it multiplies codes, where it is `coding` it makes them, with the processor's AVX2."""
 
     name = "compiled"
     decodes = True
@@ -131,8 +140,10 @@ class CompiledEngine:
         *,
         once: bool = False,
         quantized: bool = False,
+        coding: bool = False,
     ) -> None:
-        self.threads, self._parallel, self._once, self.quantized = threads, parallel, once, quantized
+        self.threads, self._parallel, self._once = threads, parallel, once
+        self.quantized, self.coding = quantized, coding
         self._team: Team | None = None
         self._pool = Threads(threads)
 
@@ -147,6 +158,10 @@ class CompiledEngine:
             return None
         if self.quantized and _is_of_integers(work):
             compile = import_module("irrun.engines.compiled.integers").COMPILERS[work.name]
+        elif _makes_codes(work):
+            if not self.coding or prod(work.outputs[0].shape) < LEAST_CODED:
+                return None
+            compile = import_module("irrun.engines.compiled.coding").coded
         elif work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 
@@ -164,6 +179,8 @@ class CompiledEngine:
             return False
         if work.name in MOVING and all(own is None or is_dense(own) for own in work.inputs):
             return False
+        if _makes_codes(work):
+            return self.coding
         size = prod(work.outputs[0].shape)
         if work.name == "ScaledDotProductAttention-13":
             size = scores_of(work)

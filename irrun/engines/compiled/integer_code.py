@@ -28,7 +28,7 @@ from irrun.engines.compiled.code import (
     Form,
     long,
 )
-from irrun.engines.compiled.ending import Ending, Place, ended, loaded
+from irrun.engines.compiled.ending import Ending, Place, ended, loaded, written
 from irrun.engines.memory import ITEM
 
 _GEOMETRY = (
@@ -181,7 +181,7 @@ class Item:
             made = ended(c, self._ending, at, tables, value, Place(self.image, pixel, column, inside))
             start = c.at(image, pixel, at["result_pixel"])
             item = ITEM if self._ending.type == "f32" else 1
-            self._store(made, c.at(start, column, item), inside, count)
+            written(c, self._ending.type, made, c.at(start, column, item), inside, count)
 
         def kept(number: Any, pixel: Any) -> None:
             value = b.load(b.gep(self._sums, [b.trunc(number, INT)]))
@@ -197,24 +197,3 @@ class Item:
                 for n, value in enumerate(sums):
                     b.store(value, b.gep(self._sums, [ir.Constant(INT, n)])).align = ITEM
                 others(kept)
-
-    def _store(self, value: Any, address: Any, inside: Any, count: Any) -> None:
-        c, b = self.c, self.c.b
-        if inside is None:
-            c.keep(value, address)
-        elif self._ending.type == "f32":
-            c.put(value, address, inside)
-        else:
-            with b.goto_entry_block():
-                room = b.alloca(BYTES)
-            b.store(value, room).align = 1
-            source = b.ptrtoint(room, LONG)
-            words = b.lshr(count, long(2))
-            c.times(words, lambda n: c.keep(c.load(c.at(source, n, 4), INT, 1), c.at(address, n, 4)))
-            done = b.shl(words, long(2))
-
-            def byte(n: Any) -> None:
-                n = b.add(done, n)
-                c.keep(c.load(b.add(source, n), BYTE, 1), b.add(address, n))
-
-            c.times(b.and_(count, long(3)), byte)

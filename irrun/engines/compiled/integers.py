@@ -21,6 +21,7 @@ from irrun.engines.compiled.integer_product import NONE, Geometry, Product, keep
 from irrun.engines.compiled.integer_windows import Windows
 from irrun.engines.compiled.integer_winograd import Winograd
 from irrun.engines.compiled.requantization import layout_of, requantization
+from irrun.engines.compiled.stages import Affine
 from irrun.engines.compiled.team import Team
 from irrun.engines.grid import INTEGER, Grid, factors_of
 from irrun.engines.memory import Arranged, arranged_once
@@ -91,7 +92,8 @@ def _compiled(
     if geometry.single and down.kernel * along.kernel > MAX_TAPS:
         return None
     height = down.windows * along.windows
-    ending = requantization(work, factors, geometry.images, height, last=last)
+    first, sizes = Affine(factors, np.zeros(1)), (geometry.images, height, len(filters))
+    ending = requantization(work, first, sizes, last=last)
     if ending is None:
         return None
     fewer = integer_winograd.is_possible(geometry, len(filters))

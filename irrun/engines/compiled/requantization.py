@@ -1,4 +1,4 @@
-"""What becomes of sums of products of codes: scales, a bias, the posts, and codes again or numbers on a grid."""
+"""What becomes of sums of products of codes, or of numbers: scales, a bias, posts, and codes or numbers on a grid."""
 
 from __future__ import annotations
 
@@ -10,13 +10,15 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import Strided, channels_last, dense_strides, unless_so
-from irrun.engines.compiled.ending import AFFINE, AXES, CODES, LEAST, MOST, ROUNDED, Ending
+from irrun.engines.compiled.code import LANES
+from irrun.engines.compiled.ending import AFFINE, AXES, CODES, LEAST, MOST, ROUNDED, STAYS, Ending
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.quantization import FAKE_QUANTIZE
 from irrun.engines.compiled.stages import (
     WHOLE,
     AddedCodes,
     Affine,
+    Given,
     Limits,
     Posted,
     Rounded,
@@ -25,16 +27,13 @@ from irrun.engines.compiled.stages import (
     magnitude,
     simplified,
 )
-from irrun.engines.grid import Coding, is_held, numbers_along, rounding_of
+from irrun.engines.grid import QUANTIZE, Coding, is_held, numbers_along, rounding_of
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.work import Layout, Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
-
-QUANTIZE = "Quantize-0"
-"""The op of posts that bring numbers onto a grid as codes; as numbers still they are of FAKE_QUANTIZE."""
 
 MAX_LEVELS = 1 << 16
 """Of a grid that numbers are rounded to."""
@@ -57,20 +56,23 @@ class Requantization:
         return told | operand_arguments(self.ending.steps, self.operands, inputs, AXES)
 
 
-def requantization(work: Work, factors: Array, images: int, pixels: int, *, last: bool) -> Requantization | None:
-    """What becomes of sums in the result of a work, of `images` times `pixels` times as many columns as there are
-    `factors` (f64), which are its `last` axis, or else axis 1; None where that cannot be done by a kernel."""
-    columns, (result,) = len(factors), work.outputs
+def requantization(
+    work: Work, first: Affine | Given, sizes: tuple[int, int, int], *, last: bool, uniform: bool = False
+) -> Requantization | None:
+    """What becomes of sums, or given numbers, in the result of a work: of so many images, pixels in each, and columns,
+    which are its `last` axis, or else axis 1; None where that cannot be done by a kernel. Where it is `uniform` it has
+    tables of one vector, as one number holds for all columns; None where that is not so."""
+    (images, _, columns), (result,) = sizes, work.outputs
     axis = len(result.shape) - 1 if last else 1
-    if not is_held(factors):
+    if isinstance(first, Affine) and not is_held(first.factor):
         return None
     laid = _Operands(work, result.shape, last=last)
-    stages: list[Stage] = [Affine(factors, np.zeros(1))]
+    stages: list[Stage] = [first]
     for post in work.posts:
         found = _rounding(work, post, axis) if post.name == FAKE_QUANTIZE else None
         found = _coding(post.attrs["coding"]) if post.name == QUANTIZE else found
         found = found or _constant(work, post, axis) or _limits(post, stages)
-        found = found or laid.codes(post, images, columns) or laid.posted(post, (images, pixels, columns))
+        found = found or laid.codes(post, images, columns) or laid.posted(post, sizes)
         if found is None:
             return None
         stages += found
@@ -80,7 +82,10 @@ def requantization(work: Work, factors: Array, images: int, pixels: int, *, last
     tables: dict[str, Array] = {}
     for stage in stages:
         for step, own in _steps(stage):
-            tables |= {f"{name}{len(steps)}": _table(values, columns) for name, values in own.items()}
+            if uniform and any(values.size > 1 for values in own.values()):
+                return None
+            width = LANES if uniform else columns
+            tables |= {f"{name}{len(steps)}": _table(values, width) for name, values in own.items()}
             steps.append(step)
         if isinstance(stage, AddedCodes | Posted) and stage.operand is not None:
             operands.append(stage.operand)
@@ -90,6 +95,8 @@ def requantization(work: Work, factors: Array, images: int, pixels: int, *, last
 
 def _steps(stage: Stage) -> list[tuple[KernelPost, dict[str, Array]]]:
     """What a kernel does, and its tables."""
+    if isinstance(stage, Given):
+        return []
     if isinstance(stage, Affine):
         return [(KernelPost(AFFINE), {"factor": stage.factor, "shift": stage.shift})]
     if isinstance(stage, Rounded):
@@ -100,7 +107,7 @@ def _steps(stage: Stage) -> list[tuple[KernelPost, dict[str, Array]]]:
         return [(stage.post, {})]
     made = []
     if (stage.least > -np.inf).any():
-        made.append((KernelPost(LEAST), {"least": stage.least}))
+        made.append((KernelPost(LEAST, attrs=((STAYS, stage.stays),)), {"least": stage.least}))
     if (stage.most < np.inf).any():
         made.append((KernelPost(MOST), {"most": stage.most}))
     return made
@@ -118,12 +125,13 @@ def _saturated(stages: list[Stage], type: str) -> list[Stage]:
 
 def _limits(post: Post, before: Sequence[Stage]) -> list[Stage] | None:
     """Those of a post that leaves NaN as it is, where there is none."""
-    if not is_finite(before):
+    if isinstance(before[0], Given) or not is_finite(before):
         return None
     if post.name == "ReLU-1":
         return [Limits(np.zeros(1), np.full(1, np.inf))]
     if post.name == "Clamp-1":
-        return [Limits(*(np.full(1, post.attrs[name], np.float64) for name in ("min", "max")))]
+        least, most = (np.full(1, post.attrs[name], np.float64) for name in ("min", "max"))
+        return [Limits(least, most)]
     return None
 
 
@@ -214,5 +222,5 @@ def _rounding(work: Work, post: Post, axis: int) -> list[Stage] | None:
     if found is None:
         return None
     level, shift, step, first = found
-    limits = Limits(np.zeros(1), np.full(1, post.attrs["levels"] - 1.0))
+    limits = Limits(np.zeros(1), np.full(1, post.attrs["levels"] - 1.0), stays=True)
     return [Affine(level, shift), limits, Rounded(), Affine(step, first)]

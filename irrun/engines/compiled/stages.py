@@ -1,4 +1,5 @@
-"""What becomes of sums of codes, one stage after the other, each with numbers in f64: one, or one for each column.
+"""What becomes of sums of codes, or of given numbers, one stage after the other, each with numbers in f64: one, or one
+for each column.
 
 There are as few as do it: products and sums with constants (`Affine`) become one where nothing is between them but
 limits and codes that are added, which are changed so that they may come later; and limits become one.
@@ -20,6 +21,11 @@ WHOLE = 2.0**30
 
 
 @dataclass(frozen=True, slots=True, eq=False)
+class Given:
+    """Any numbers of f32, infinite ones and NaN among them, in place of sums of codes."""
+
+
+@dataclass(frozen=True, slots=True, eq=False)
 class Affine:
     """x * factor + shift."""
 
@@ -29,10 +35,11 @@ class Affine:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Limits:
-    """What is between two limits, which may be infinite; NaN becomes the least."""
+    """What is between two limits, which may be infinite; NaN becomes the least, or `stays`."""
 
     least: Array
     most: Array
+    stays: bool = False
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -57,7 +64,7 @@ class Posted:
     operand: KernelOperand | None
 
 
-Stage = Affine | Limits | Rounded | AddedCodes | Posted
+Stage = Given | Affine | Limits | Rounded | AddedCodes | Posted
 
 
 def is_finite(stages: Sequence[Stage]) -> bool:
@@ -66,7 +73,7 @@ def is_finite(stages: Sequence[Stage]) -> bool:
 
 
 def magnitude(stages: Sequence[Stage]) -> float:
-    """What no sum of codes gets beyond, which is an i32; infinity where nobody knows."""
+    """What no sum of codes gets beyond, which is an i32; infinity where nobody knows. NaN is not looked at."""
     most = 2.0**31
     for stage in stages:
         if isinstance(stage, Affine):
@@ -76,7 +83,7 @@ def magnitude(stages: Sequence[Stage]) -> float:
             most = min(most, float(np.maximum(np.abs(stage.least), np.abs(stage.most)).max()))
         elif isinstance(stage, AddedCodes):
             most += 256 * float(np.abs(stage.factor).max())
-        elif isinstance(stage, Posted):
+        elif isinstance(stage, Posted | Given):
             most = np.inf
     return most
 
@@ -106,7 +113,8 @@ def _joined(first: Stage, second: Stage) -> Stage | None:
         factor, shift = first.factor * second.factor, first.shift * second.factor + second.shift
         return Affine(factor, shift) if is_held(factor) and is_held(shift) else None
     if isinstance(first, Limits) and isinstance(second, Limits):
-        return Limits(*(np.clip(limit, second.least, second.most) for limit in (first.least, first.most)))
+        least, most = (np.clip(limit, second.least, second.most) for limit in (first.least, first.most))
+        return Limits(least, most, first.stays and second.stays)
     return None
 
 
@@ -115,7 +123,8 @@ def _behind(first: Stage, second: Stage) -> Stage | None:
     if not isinstance(second, Affine):
         return None
     if isinstance(first, Limits) and (second.factor > 0).all():
-        return Limits(*(limit * second.factor + second.shift for limit in (first.least, first.most)))
+        least, most = (limit * second.factor + second.shift for limit in (first.least, first.most))
+        return Limits(least, most, first.stays)
     if isinstance(first, AddedCodes) and is_held(first.factor * second.factor):
         return AddedCodes(first.type, first.factor * second.factor, first.operand)
     return None

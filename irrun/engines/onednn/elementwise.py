@@ -8,6 +8,7 @@ from math import prod
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides, merged, order_of, ordered_strides
+from irrun.engines.grid import QUANTIZE
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
 from irrun.engines.onednn.posts import (
     BINARY,
@@ -16,7 +17,6 @@ from irrun.engines.onednn.posts import (
     FUNCTIONS,
     INEXACT,
     MUL,
-    QUANTIZE,
     Chain,
     Place,
     aligned_axes,

@@ -10,11 +10,11 @@ from math import prod
 
 from irrun.engines.axes import dense_strides, is_dense
 from irrun.engines.depthwise import is_depthwise
-from irrun.engines.grid import is_of_codes
+from irrun.engines.grid import QUANTIZE, is_of_codes
 from irrun.engines.heads import LEAST_SCORES, is_streamed, scores_of
 from irrun.engines.onednn import attention, copies, elementwise, normalization, products
 from irrun.engines.onednn.library import Descriptor, Library
-from irrun.engines.onednn.posts import DEQUANTIZE, QUANTIZE
+from irrun.engines.onednn.posts import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
@@ -90,12 +90,13 @@ class OneDNN:
     products of bytes exactly, but the processor can."""
 
     name = "onednn"
-    decodes = False
+    decodes = coding = False
 
     def __init__(self, library: Library, *, alone: bool = True, sparing: bool = False) -> None:
         self._library, self.alone, self._sparing = library, alone, sparing
         self.threads, self.wide = library.threads, library.wide
-        self.quantized, self.leaves_codes = library.exact, library.pairs and not library.exact
+        self.quantized, self.pairs = library.exact, library.pairs
+        self.leaves_codes = library.pairs and not library.exact
 
     def parallel(self, address: int, argument: int) -> None:
         """Have each of its threads call a function of C with an argument, and wait for them."""

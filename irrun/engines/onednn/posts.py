@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import broadcast_strides, canonical_strides
-from irrun.engines.grid import Coding, Grid, rounding_of
+from irrun.engines.grid import QUANTIZE, Coding, Grid, rounding_of
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
 from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
@@ -66,7 +66,7 @@ FUNCTIONS: dict[str, Callable[[Mapping[str, Any]], Function | None]] = {
 """Ops of one input; Swish may have a second one, for which see `_swishes`. Too inexact here are Log near 1 and
 SoftPlus of negative numbers, which is 8e-6 off."""
 
-QUANTIZE, DEQUANTIZE, FAKE_QUANTIZE = "Quantize-0", "Dequantize-0", "FakeQuantize-1"
+DEQUANTIZE, FAKE_QUANTIZE = "Dequantize-0", "FakeQuantize-1"
 
 CLIPPING = frozenset({"Clamp-1", FAKE_QUANTIZE, "ReLU-1"})
 """Ops whose results for NaN are other ones here; codes do not have it."""

@@ -31,7 +31,7 @@ from irrun.engines.onednn.library import (
     Descriptor,
     Library,
 )
-from irrun.engines.onednn.posts import aligned_axes, bias, bias_values, chain
+from irrun.engines.onednn.posts import LOGISTIC, SWISH, aligned_axes, bias, bias_values, chain
 from irrun.engines.onednn.products import product_of
 from irrun.engines.onednn.sums import Sums
 from irrun.engines.onednn.tensors import channels_last, compiled, layout_of, packed
@@ -42,6 +42,13 @@ from irrun.spec.op import Array
 UNPADDED = "x64:gemm"
 """How the way is called that sometimes takes nothing off for the zero point where there is padding. It is the one for
 groups of few channels along three axes."""
+
+TILED = "core_amx"
+"""What the ways are called that multiply tiles. Behind these SLOW functions of a convolution's results take two to five
+times as long as in a pass of their own."""
+
+SLOW = frozenset({LOGISTIC, SWISH})
+"""Functions that are as exact in a pass of their own."""
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
@@ -100,6 +107,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
         quantities=sums.masks(3 if grouped else 1),
     )
     if primitive is None or (padded and sums.zeros[SRC] != 0 and primitive.implementation.startswith(UNPADDED)):
+        return None
+    if TILED in primitive.implementation and any(post[1] in SLOW for post in posts.posts):
         return None
     laid = library.strided(shape, dense_strides(shape, 1), "i8")
     assert laid is not None

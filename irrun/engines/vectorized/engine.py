@@ -101,7 +101,7 @@ class VectorizedEngine:
     """
 
     name = "numpy"
-    decodes = False
+    decodes = coding = False
     quantized = False
 
     def __init__(self, threads: int, *, compiling: bool = False, quantizing: bool = False, once: bool = False) -> None:

@@ -29,7 +29,7 @@ from irrun.run.compiling import (
     strides_of,
     work_of,
 )
-from irrun.run.internal_ops import DEQUANTIZE, REORDER
+from irrun.run.internal_ops import DEQUANTIZE, QUANTIZE, REORDER
 from irrun.run.memory import owner_of
 from irrun.run.passes.kinds import Kinds
 from irrun.run.passes.setting import Setting, Taken, Views
@@ -155,12 +155,15 @@ class Assignment:
 
     def _choices(self, instruction: Instruction) -> list[tuple[Engine, int]]:
         """Engines by turns, each with as many posts as it takes. Element-wise ops are a pass over memory each: of them
-        goes to an engine, the first one, that takes most of them at once."""
+        goes to an engine, the first one, that takes most of them at once; where these make codes one comes first that
+        is `coding`."""
         engines = [own for own in self.setting.engines if (instruction.layer, own.name) not in self.setting.refused]
         counts = range(len(instruction.posts), -1, -1)
         apart = instruction.op.trait(Elementwise) is None or any(map(self._is_opaque, instruction.operands))
         if apart:
             return [(engine, count) for engine in engines for count in counts]
+        if instruction.parts[-1].op is QUANTIZE:
+            engines.sort(key=lambda engine: not engine.coding)
         return [(engine, count) for count in counts for engine in engines]
 
     def again(self, instruction: Instruction, taken: Taken) -> tuple[Work, Compiled] | None:
@@ -390,8 +393,8 @@ class Assignment:
         opaque = storage is not None and storage.opaque
         if not opaque and layout is None and self._template(number).flags.c_contiguous:
             return number
-        for wanted, other in self._reordered.setdefault(number, []):
-            if wanted == layout:
+        for known, other in self._reordered.setdefault(number, []):
+            if _is_same(known, layout):
                 return other
         source = self._operand(number, engine, REORDER.name)
         layer = self._laid[number] if opaque else self._layer
@@ -444,6 +447,13 @@ class Assignment:
                 if number in program.constants:
                     self._aligned(number)
         return program
+
+
+def _is_same(one: Layout | None, other: Layout | None) -> bool:
+    """Whether layouts, of two engines perhaps, are one."""
+    if one is None or other is None or one.strides is None:
+        return one == other
+    return one.strides == other.strides
 
 
 def _spread(array: Array) -> tuple[int, ...] | None:
