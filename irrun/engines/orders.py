@@ -27,6 +27,9 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise
 
+SHORT_ROW, LEAST_IN_ROWS = 16, 1 << 16
+"""Elements that are few for a row, and elements of all rows that are many."""
+
 
 def leading(work: Work) -> int | None:
     """The number of the input of an element-wise op of two that is as large as the result, which lies as it does: one
@@ -36,6 +39,19 @@ def leading(work: Work) -> int | None:
     if len(large) > 1 and inputs[0].layout is None and not is_dense(inputs[0]) and not is_of_images(inputs[0]):
         return 1 if is_dense(inputs[1]) and _commutes(work.name) else 0
     return large[0] if large else None
+
+
+def is_of_short_rows(work: Work) -> bool:
+    """Whether an element-wise work is of many short rows of f32, such as pixels of three colours, and of a constant
+    that has a number for each place in them: code of our own makes long rows of these."""
+    shape = work.outputs[0].shape
+    if not shape or not 1 < shape[-1] < SHORT_ROW or prod(shape) < LEAST_IN_ROWS or work.outputs[0].type != "f32":
+        return False
+    own = [operand for operand in work.inputs if operand is not None]
+    dense = any(operand.shape == shape and operand.layout is None and is_dense(operand) for operand in own)
+    return dense and any(
+        operand.value is not None and operand.value.size == shape[-1] == operand.shape[-1] for operand in own
+    )
 
 
 def _commutes(name: str) -> bool:

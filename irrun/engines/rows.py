@@ -1,14 +1,19 @@
-"""Products of rows with one matrix: how the rows lie, and of which there are few."""
+"""Rows: products of these with one matrix, how they lie, of which there are few; and few columns that are taken."""
 
 from __future__ import annotations
 
 from math import prod
 
 from irrun.engines.axes import dense_strides, matrix_of, reshaped_strides
+from irrun.engines.memory import ITEM
 from irrun.engines.work import Layout, Operand, Work
+from irrun.spec.dtypes import numpy_dtype
 
 FEW_ROWS = range(1, 25)
 """Rows that it pays to have code of our own for; more are a product like any other."""
+
+MOST_COLUMNS = 8
+"""Of rows that others are made of, and of these."""
 
 LEAST_COLUMNS = 8
 """Columns of weights from which on it pays to compute 16 at once."""
@@ -38,6 +43,26 @@ def rows_of(work: Work) -> tuple[int, tuple[int, int], dict[int, Layout | None]]
         if strides is not None and min(strides) >= 0:
             return rows, (strides[0], strides[1]), dict(wants)
     return None
+
+
+def columns_of(work: Work) -> tuple[int, ...] | None:
+    """The columns that a gather takes of rows of a few, of elements of 4 bytes, where they are constant."""
+    if not work.name.startswith("Gather-") or work.posts:
+        return None
+    (data, indices), axis = work.required(2), work.constant(2)
+    given = indices.value
+    if axis is None or given is None or given.ndim != 1 or work.attrs.get("batch_dims", 0) or data.layout is not None:
+        return None
+    rank, places = len(data.shape), [int(place) for place in given[: MOST_COLUMNS + 1]]
+    if data.type == "string" or numpy_dtype(data.type).itemsize != ITEM or int(axis.item()) not in (-1, rank - 1):
+        return None
+    width = data.shape[-1]
+    if not 1 < width <= MOST_COLUMNS or not 0 < len(places) <= MOST_COLUMNS:
+        return None
+    least = -width if work.name == "Gather-8" else 0
+    if min(places) < least or max(places) >= width:
+        return None
+    return tuple(place % width for place in places)
 
 
 def is_of_few_rows(work: Work) -> bool:

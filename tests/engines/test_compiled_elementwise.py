@@ -25,6 +25,7 @@ ATTRS = {
     "Round-5": {"mode": "half_away_from_zero"},
 }
 BINARY = tuple(BINARY_FUNCTIONS)
+_FORM = module.ElementKind.form
 UNARY = sorted(ELEMENTWISE.difference(BINARY))
 
 
@@ -154,6 +155,48 @@ def test_random_chains(seed):
         assert max(shape) > 1 or any(post.name in ORDERED for post in posts)
     else:
         check(name, arrays, posts)
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_short_rows_with_constants(seed):
+    """Pixels of few colours, some of what is done to them by numbers for each, or of all, or of other tensors."""
+    rng = np.random.default_rng((9, seed))
+    columns = int(rng.integers(2, 16))
+    shape = (*rng.integers(1, 12, int(rng.integers(1, 4))), columns)
+    arrays, posts, constant = [numbers(rng, *shape)], [], []
+    kinds = ["Subtract-1", "Multiply-1", "Maximum-1", "Add-1"]
+    for number in range(1, int(rng.integers(2, 5))):
+        own = [(columns,), (1, columns), (1,), shape, (shape[-2], 1)][int(rng.choice(5, p=[0.4, 0.2, 0.15, 0.15, 0.1]))]
+        arrays.append(numbers(rng, *own))
+        if rng.random() < 0.85 and own != shape:
+            constant.append(number)
+        if number > 1:
+            posts.append(Post(str(rng.choice(kinds)), {"auto_broadcast": "numpy"}, number))
+    check(str(rng.choice(kinds)), arrays, posts, constant)
+
+
+def test_short_rows_are_gone_through_as_long_ones(monkeypatch):
+    """But not where a number for each place in them is told by a run."""
+    widths = []
+    monkeypatch.setattr(module.ElementKind, "form", property(lambda kind: _Noting(kind, widths)))
+    data, factors = np.zeros((64, 3), np.float32), np.ones(3, np.float32)
+    for constant in ([1], []):
+        compiled("Multiply-1", [data, factors], (), constant)[1].bind([data, factors], [data.copy()], None)
+    assert widths == [192, 3]
+
+
+class _Noting:
+    """A form that notes how many columns a kernel is told of."""
+
+    def __init__(self, kind, widths):
+        self._own, self._widths = _FORM.fget(kind), widths
+
+    def address(self, *args):
+        return self._own.address(*args)
+
+    def of(self, **told):
+        self._widths.append(told["columns"])
+        return self._own.of(**told)
 
 
 def test_the_result_lies_as_the_data_do():

@@ -8,7 +8,7 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
 from irrun.engines.compiled import engine
 from irrun.engines.compiled.engine import LEAST, CompiledEngine
-from irrun.engines.compiled.resampling import LINE, SHORT_LINE, VECTOR
+from irrun.engines.compiled.resampling import AT_ONCE, LINE, PART, SHORT_LINE, VECTOR
 from irrun.engines.work import Post
 
 ENGINE = CompiledEngine(2)
@@ -108,12 +108,11 @@ def test_other_axes_scales_and_large_images():
     check({}, numbers(3, 200, 150), [333, 401], [1, 2])
 
 
-def test_posts():
-    posts = (Post("Subtract-1", {"auto_broadcast": "numpy"}, 3), Post("ReLU-1", {}))
-    check({}, numbers(2, 3, 7, 10), [9, 5], [2, 3], numbers(3, 1, 1), posts=posts)
-    last = numbers(2, 7, 10, 20).transpose(0, 3, 1, 2)
-    for other in (numbers(20, 1, 1), numbers(5), numbers(2, 20, 9, 5), numbers(2, 9, 5, 20).transpose(0, 3, 1, 2)):
-        check({}, last, [9, 5], [2, 3], other, posts=posts)
+def test_posts_are_left_to_a_pass_of_their_own():
+    posts = [Post("ReLU-1", {})]
+    arrays = [numbers(2, 3, 7, 10), np.array([9, 5]), np.array([2, 3])]
+    assert prepared({}, arrays, posts)[2] is None
+    assert prepared({}, arrays)[2] is not None
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -124,6 +123,16 @@ def test_what_is_not_finite_is_what_the_kernel_makes_of_it(value):
     for mode in ("linear", "cubic"):
         check({"mode": mode, "coordinate_transformation_mode": "align_corners"}, last, [13, 19], [2, 3])
         check({"mode": mode, "coordinate_transformation_mode": "align_corners"}, data, [13, 19], [2, 3])
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_what_is_not_finite_is_seen_wherever_it_is(value):
+    """Also in the elements that are left of the last part."""
+    large = numbers(1, 3, 50, 41)
+    for place in (0, PART - 1, PART, large.size // AT_ONCE * AT_ONCE, large.size - 1):
+        data = large.copy()
+        data.reshape(-1)[place] = value
+        check({}, data, [25, 20], [2, 3])
 
 
 def test_what_is_left_to_others():

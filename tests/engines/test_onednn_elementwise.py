@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from engines.onednn_works import apply, channels_last, check, computed, needs_onednn, normal, prepared, refused, work_of
 
+from irrun.engines import onednn
 from irrun.engines.onednn.posts import BINARY as OPERATIONS
 from irrun.engines.onednn.posts import FAKE_QUANTIZE, FUNCTIONS, INEXACT
 from irrun.engines.work import Post
@@ -204,3 +205,19 @@ def test_copies_of_views() -> None:
     check("Reshape-1", {"special_zero": True}, [view, np.array([0, 0, -1])], [1])
     check("Unsqueeze-1", {}, [view, np.array([0])], [1])
     assert refused("Reshape-1", {"special_zero": True}, [normal(2, 3), np.array([6])], [1])
+
+
+def test_many_short_rows_with_constants_are_left_to_who_makes_long_ones_of_them() -> None:
+    engine = onednn.load(2, compiling=True)
+    assert engine is not None
+    pixels, few = np.zeros((1, 224, 224, 3), np.float32), np.zeros((1, 24, 24, 3), np.float32)
+    colours, channels = np.ones(3, np.float32), np.ones((224, 1, 1), np.float32)
+    for data, factors, constant, taken in (
+        (pixels, colours, True, False),
+        (pixels, colours, False, True),
+        (few, colours, True, True),
+        (pixels, channels, True, True),
+        (np.zeros((), np.float32), np.ones((), np.float32), True, True),
+    ):
+        work = work_of("Multiply-1", {}, [data, factors], [data], [1] if constant else [])
+        assert (engine.compile(work) is not None) == taken

@@ -8,6 +8,8 @@ from functools import partial
 from math import prod
 from typing import Any
 
+import numpy as np
+
 from irrun.engines.axes import dense_strides, given_alike, merged, ordered_strides, spread_order
 from irrun.engines.compiled import remainders
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
@@ -32,6 +34,8 @@ from irrun.engines.work import Arrays, Call, Compiled, Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
+Sizes = tuple[int, ...]
+
 PART = 1 << 12
 """Columns that are gone through at a time, which threads share."""
 
@@ -40,6 +44,9 @@ CHUNK = 1 << 13
 
 SHARED = 1 << 15
 """Elements from which on threads share them."""
+
+WIDEST = 1 << 10
+"""Columns that short rows are made one with, at most."""
 
 AXES = ("matrix", "row")
 """Along which the data and operands are told their bytes from one to the next."""
@@ -79,6 +86,8 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     along = [post.along for post in posts if post.along is not None]
     others = [(*one.strides, ITEM if inner else 0) for one, inner in zip(operands, along, strict=True)]
     sizes, (_, lines, *steps) = merged(moved, [own, lines, *others])
+    constants = [work.inputs[one.number] for one in operands]
+    sizes, lines, steps, repeated = _widened(sizes, lines, steps, constants)
     if len(sizes) > len(AXES) + 1 or any(walked and walked[-1] not in (0, ITEM) for walked in steps):
         return None
     lacking = len(AXES) + 1 - len(sizes)
@@ -99,12 +108,37 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = kind.form.address(kind, partial(_chunk, kind))
         lying = {"data": data_address(inputs[position]), "target": data_address(outputs[0])}
-        arguments = kind.form.of(**told, **lying, **operand_arguments(kind.posts, operands, inputs, AXES))
-        held, seconds = (inputs, outputs, limits), size * nanoseconds_of(work) * 1e-9
+        read = [*inputs]
+        for n, array in repeated.items():
+            read[operands[n].number] = array
+        arguments = kind.form.of(**told, **lying, **operand_arguments(kind.posts, operands, read, AXES))
+        held, seconds = (read, outputs, limits), size * nanoseconds_of(work) * 1e-9
         return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
 
     result = replace(output, strides=ordered_strides(order, moved, ITEM))
     return Compiled(bind, gives=given_alike(result, size * ITEM))
+
+
+def _widened(
+    sizes: Sizes, lines: Sizes, steps: Sequence[Sizes], operands: Sequence[Operand | None]
+) -> tuple[Sizes, Sizes, list[Sizes], dict[int, Array]]:
+    """Several short rows as one, such as pixels of three colours: sizes, and strides of the data and of operands, some
+    of which are constants that are `repeated` then, by their places. As they were where that cannot be."""
+    as_they_are = sizes, lines, [*steps], dict[int, Array]()
+    if len(sizes) < 2 or sizes[-1] >= LANES:
+        return as_they_are
+    *outer, rows, columns = sizes
+    times = max(n for n in range(1, WIDEST // columns + 1) if rows % n == 0)
+    repeated: dict[int, Array] = {}
+    for n, (walked, operand) in enumerate(zip([lines, *steps], [None, *operands], strict=True)):
+        if walked[-2:] not in ((0, 0), (columns * ITEM, ITEM)):
+            if operand is None or operand.value is None or operand.value.size != columns or walked[-2:] != (0, ITEM):
+                return as_they_are
+            repeated[n - 1] = np.tile(operand.value.reshape(-1), times)
+    if times * columns < LANES:
+        return as_they_are
+    joined = [(*own[:-2], own[-2] * times, own[-1]) for own in (lines, *steps)]
+    return (*outer, rows // times, times * columns), joined[0], joined[1:], repeated
 
 
 def data_of(work: Work) -> tuple[int, Operand, Post] | None:

@@ -13,7 +13,7 @@ from irrun.engines.extents import checked
 from irrun.engines.grid import QUANTIZE, is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
-from irrun.engines.rows import is_of_any_rows, is_of_few_rows
+from irrun.engines.rows import columns_of, is_of_any_rows, is_of_few_rows
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
@@ -45,6 +45,7 @@ MODULES = {
     "buckets": "Bucketize-3",
     "cells": "LSTMCell-4 GRUCell-3",
     "centring": "NormalizeL2-1",
+    "columns": "Gather-1 Gather-7 Gather-8",
     "deformable": "DeformableConvolution-1 DeformableConvolution-8",
     "depthwise": "GroupConvolution-1",
     "elements": "GatherElements-6 Table-0",
@@ -75,6 +76,8 @@ they, ops of which the module `parts` has quicker parts, and products with compr
 
 _MODULE_OF = {op: module for module, ops in MODULES.items() for op in ops.split()}
 
+_PICKING = frozenset(MODULES["columns"].split())
+
 ELEMENTWISE = frozenset(MODULES["elementwise"].split()) - {"FakeQuantize-1"}
 """Element-wise ops that begin a chain which is taken as a whole."""
 
@@ -85,7 +88,7 @@ LEAST = {
     **dict.fromkeys(("SoftMax-1", "SoftMax-8", "LogSoftmax-5"), 1 << 14),
     **dict.fromkeys(("GroupNormalization-12", "MVN-1", "MVN-6", "NormalizeL2-1", "RootMeanSquare-0"), 1 << 14),
     **dict.fromkeys(("Interpolate-4", "Interpolate-11", "Convert-1", "Select-1", "Table-0"), 1 << 16),
-    **dict.fromkeys(("Mod-1", "FloorMod-1"), 1 << 16),
+    **dict.fromkeys(("Mod-1", "FloorMod-1", *_PICKING), 1 << 16),
     "ScaledDotProductAttention-13": LEAST_SCORES,
     "Bucketize-3": 1 << 13,
     "GroupConvolution-1": LEAST_DEPTHWISE,
@@ -176,6 +179,8 @@ class CompiledEngine:
         if work.name not in LEAST or (self.quantized and _is_of_integers(work)):
             return True
         if work.name == "Convert-1" and {own.type for own in (*work.required(1), *work.outputs)} != {"f16", "f32"}:
+            return False
+        if work.name in _PICKING and columns_of(work) is None:
             return False
         if work.name in MOVING and all(own is None or is_dense(own) for own in work.inputs):
             return False

@@ -12,8 +12,7 @@ from irrun.engines.axes import is_dense
 from irrun.engines.compiled.loops import Floats, Ints, looped
 from irrun.engines.compiled.team import Team
 from irrun.engines.plain import plain_call
-from irrun.engines.vectorized.posts import with_posts
-from irrun.engines.vectorized.resampling import as_data_lie, is_finite, matrices
+from irrun.engines.vectorized.resampling import as_data_lie, matrices
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -32,8 +31,11 @@ MAX_TAPS = 8
 DOWN = ACROSS = 2
 """Rows, and elements of a row, that one of the result is made of."""
 
-ELEMENT_NANOSECONDS, VECTOR_NANOSECONDS = 0.5, 0.1
-"""What it takes about to read and weigh an element, and one of a vector."""
+PART, AT_ONCE = 1 << 12, 64
+"""Elements that are looked at one after the other, and beside one another."""
+
+ELEMENT_NANOSECONDS, VECTOR_NANOSECONDS, LOOK_NANOSECONDS = 0.5, 0.1, 0.1
+"""What it takes about to read and weigh an element, and one of a vector, and to look at one."""
 
 
 def resample(
@@ -115,6 +117,26 @@ def resample_vectors(
             first += block
 
 
+def look_beyond(begin: int, end: int, data: Floats, found: Floats, size: int) -> None:
+    """For parts of PART of the `size` data what each makes of them times 0: NaN where one is not finite, else 0."""
+    totals = np.empty(AT_ONCE, np.float32)
+    for number in range(begin, end):
+        start = number * PART
+        count = min(PART, size - start)
+        for k in range(AT_ONCE):
+            totals[k] = np.float32(0)
+        for block in range(count // AT_ONCE):
+            place = start + block * AT_ONCE
+            for k in range(AT_ONCE):
+                totals[k] = totals[k] + data[place + k] * np.float32(0)
+        total = np.float32(0)
+        for k in range(AT_ONCE):
+            total += totals[k]
+        for place in range(start + count // AT_ONCE * AT_ONCE, start + count):
+            total += data[place] * np.float32(0)
+        found[number] = total
+
+
 def taps_of(matrix: Array) -> tuple[Array, Array]:
     """Where what each column of a matrix is made of begins, and its weights: [columns, taps]."""
     used = matrix != 0
@@ -132,7 +154,7 @@ def interpolate(work: Work, team: Team) -> Compiled | None:
 
 
 def _interpolate(work: Work, team: Team) -> Compiled | None:
-    found = matrices(work)
+    found = None if work.posts else matrices(work)  # posts are sooner done by themselves than by numpy
     if found is None or len(found) != 2 or abs(int(np.diff([*found])[0])) != 1:
         return None
     (data,), output, axis = work.required(1), work.outputs[0], min(found)
@@ -159,21 +181,24 @@ def _interpolate(work: Work, team: Team) -> Compiled | None:
     element = ELEMENT_NANOSECONDS if joined else VECTOR_NANOSECONDS
     nanoseconds = images * after * (width * down + wide * across) * element
 
-    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         tables = row_places, row_weights, places, weights
         arguments = (inputs[0], outputs[0], *tables, *sizes)
         loop = looped(team, function, arguments, images * after, nanoseconds, DOWN=down, ACROSS=across)
-        otherwise = plain_call(work, inputs, outputs)
+        otherwise, size = plain_call(work, inputs, outputs), inputs[0].size
+        found = np.empty(-(-size // PART), np.float32)
+        look = looped(team, look_beyond, (inputs[0], found, size), len(found), size * LOOK_NANOSECONDS)
 
         def call() -> None:
-            if is_finite(inputs[0]):
-                loop()
-            else:  # what has no weight counts for the op, too
+            look()
+            if np.isnan(found).any():  # what has no weight counts for the op, too
                 otherwise()
+            else:
+                loop()
 
-        return [call]
+        return call
 
-    return with_posts(work, bind)
+    return Compiled(bind)
 
 
 COMPILERS = dict.fromkeys(("Interpolate-4", "Interpolate-11"), interpolate)

@@ -16,6 +16,7 @@ from irrun.engines.onednn import attention, copies, elementwise, normalization, 
 from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
+from irrun.engines.orders import is_of_short_rows
 from irrun.engines.rows import is_of_few_rows
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 
@@ -117,7 +118,7 @@ class OneDNN:
             work.compressed
             or not types <= COMPILERS.keys()
             or any(operand is None or 0 in operand.shape for operand in tensors)
-            or (not self.alone and (self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)))
+            or (not self.alone and self._leaves(work))
             or (self._sparing and work.name in PREPARED_LONG and types == {"f32"})
         ):
             return None
@@ -129,6 +130,12 @@ class OneDNN:
         if "bf16" in types:
             prepare = partial(_made_dense, prepare)
         return self._library.works.compiled(self.name, work, prepare)
+
+    def _leaves(self, work: Work) -> bool:
+        """Whether others compute a work sooner."""
+        if work.name in elementwise.COMPILERS:
+            return is_of_short_rows(work)
+        return self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)
 
     def _leaves_rows(self, work: Work) -> bool:
         """Whether a work is a product of few rows that others compute sooner. Where vectors are wide, or sizes change,
