@@ -42,16 +42,16 @@ def leading(work: Work) -> int | None:
 
 
 def is_of_short_rows(work: Work) -> bool:
-    """Whether an element-wise work is of many short rows of f32, such as pixels of three colours, and of a constant
-    that has a number for each place in them: code of our own makes long rows of these."""
-    shape = work.outputs[0].shape
-    if not shape or not 1 < shape[-1] < SHORT_ROW or prod(shape) < LEAST_IN_ROWS or work.outputs[0].type != "f32":
+    """Whether the result of a work is many short rows of f32, such as pixels of three colours, for each place in which
+    a constant has a number, and its data lie in C order: code of our own makes long rows of these."""
+    shape, type = work.outputs[0].shape, work.outputs[0].type
+    if not shape or not 1 < shape[-1] < SHORT_ROW or prod(shape) < LEAST_IN_ROWS or type != "f32":
         return False
     own = [operand for operand in work.inputs if operand is not None]
-    dense = any(operand.shape == shape and operand.layout is None and is_dense(operand) for operand in own)
-    return dense and any(
-        operand.value is not None and operand.value.size == shape[-1] == operand.shape[-1] for operand in own
-    )
+    data = next((operand for operand in own if operand.value is None), None)
+    if data is None or data.layout is not None or not is_dense(data):
+        return False
+    return any(operand.value is not None and operand.value.size == shape[-1] == operand.shape[-1] for operand in own)
 
 
 def _commutes(name: str) -> bool:

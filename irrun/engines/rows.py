@@ -1,12 +1,14 @@
-"""Rows: products of these with one matrix, how they lie, of which there are few; and few columns that are taken."""
+"""Rows: products of these with one matrix, of which there are few; few columns that are taken; and short ones that are
+put side by side."""
 
 from __future__ import annotations
 
 from math import prod
 
-from irrun.engines.axes import dense_strides, matrix_of, reshaped_strides
+from irrun.engines.axes import channels_last, dense_strides, matrix_of, merged, reshaped_strides
 from irrun.engines.memory import ITEM
 from irrun.engines.work import Layout, Operand, Work
+from irrun.records import NamedTuple
 from irrun.spec.dtypes import numpy_dtype
 
 FEW_ROWS = range(1, 25)
@@ -14,6 +16,9 @@ FEW_ROWS = range(1, 25)
 
 MOST_COLUMNS = 8
 """Of rows that others are made of, and of these."""
+
+MOST_OF_A_STRIP = 1 << 10
+"""Bytes of rows for which there is code without a loop over them."""
 
 LEAST_COLUMNS = 8
 """Columns of weights from which on it pays to compute 16 at once."""
@@ -63,6 +68,38 @@ def columns_of(work: Work) -> tuple[int, ...] | None:
     if min(places) < least or max(places) >= width:
         return None
     return tuple(place % width for place in places)
+
+
+class Strips(NamedTuple):
+    """So many `rows` of `size` bytes, which begin `step` bytes after one another and are to be put `apart`."""
+
+    rows: int
+    size: int
+    step: int
+    apart: int
+
+
+def strips_of(work: Work) -> list[Strips] | None:
+    """The channels of each place of the images that a Concat-1 joins, where they come last in all inputs, and are to
+    come last in the result; None where that is not so."""
+    (result,) = work.outputs
+    rank = len(result.shape)
+    if rank < 3 or work.attrs["axis"] % rank != 1 or work.posts or result.type == "string":
+        return None
+    last, item = channels_last(result).strides, numpy_dtype(result.type).itemsize
+    found: list[Strips] = []
+    for operand in work.inputs:
+        if operand is None or operand.layout is not None or 0 in operand.shape or operand.value is not None:
+            return None
+        ahead = [(own[0], *own[2:]) for own in (operand.shape, operand.strides, last)]
+        rows, steps = merged(ahead[0], ahead[1:])
+        size = operand.shape[1] * item
+        if len(rows) != 1 or operand.shape[1] == 1 or operand.strides[1] != item or not item <= size <= MOST_OF_A_STRIP:
+            return None
+        if steps[0][0] < size:
+            return None
+        found.append(Strips(rows[0], size, steps[0][0], steps[1][0]))
+    return found
 
 
 def is_of_few_rows(work: Work) -> bool:

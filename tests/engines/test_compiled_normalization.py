@@ -236,7 +236,7 @@ def test_what_is_left_to_others() -> None:
     assert made(GROUPS, attrs, [data.transpose(0, 1, 3, 2), table, table])[1] is None
     assert made(GROUPS, attrs, [data, numbers(8)[::2], table])[1] is None
     assert made(GROUPS, attrs, [data, table, table], [Post("Sin-1", {})])[1] is None
-    assert made(GROUPS, attrs, [data, table, table, data], [Post("Subtract-1", NUMPY, 3, reflected=True)])[1] is None
+    assert made(GROUPS, attrs, [data, table, table, data], [Post("Divide-1", NUMPY, 3, reflected=True)])[1] is None
     assert made(GROUPS, attrs, [data, table, table, data], [Post("Add-1", {"auto_broadcast": "pdpd"}, 3)])[1] is None
     assert made(GROUPS, attrs, [data.astype(np.float16), table, table])[1] is None
     assert made(GROUPS, attrs, [data, table.astype(np.float16), table])[1] is None

@@ -25,10 +25,10 @@ ATTRS = {
 }
 
 
-def prepared(attrs, arrays, posts=(), own=3):
+def prepared(attrs, arrays, posts=(), own=3, constant=()):
     attrs = ATTRS | attrs
     expected = posted(posts, plain("Interpolate-11", attrs, arrays[:own]), arrays)
-    work = work_of("Interpolate-11", attrs, arrays, [(expected.shape, "f32")], posts, range(1, own))
+    work = work_of("Interpolate-11", attrs, arrays, [(expected.shape, "f32")], posts, (*range(1, own), *constant))
     return expected, work, ENGINE.compile(work)
 
 
@@ -108,11 +108,20 @@ def test_other_axes_scales_and_large_images():
     check({}, numbers(3, 200, 150), [333, 401], [1, 2])
 
 
-def test_posts_are_left_to_a_pass_of_their_own():
-    posts = [Post("ReLU-1", {})]
-    arrays = [numbers(2, 3, 7, 10), np.array([9, 5]), np.array([2, 3])]
-    assert prepared({}, arrays, posts)[2] is None
-    assert prepared({}, arrays)[2] is not None
+def test_posts():
+    posts = (Post("Subtract-1", {"auto_broadcast": "numpy"}, 3), Post("ReLU-1", {}))
+    check({}, numbers(2, 3, 7, 10), [9, 5], [2, 3], numbers(3, 1, 1), posts=posts)
+    last = numbers(2, 7, 10, 20).transpose(0, 3, 1, 2)
+    for other in (numbers(20, 1, 1), numbers(5), numbers(2, 20, 9, 5), numbers(2, 9, 5, 20).transpose(0, 3, 1, 2)):
+        check({}, last, [9, 5], [2, 3], other, posts=posts)
+
+
+def test_posts_with_a_number_for_each_colour_are_left_to_a_pass_of_their_own():
+    post, sizes = [Post("Subtract-1", {"auto_broadcast": "numpy"}, 3)], [np.array([160, 170]), np.array([1, 2])]
+    for channels, taken in ((3, False), (16, True)):
+        arrays = [numbers(1, 190, 180, channels), *sizes, numbers(channels)]
+        found = prepared({}, arrays, post, constant=[3])[2]
+        assert (found is not None) == taken
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])

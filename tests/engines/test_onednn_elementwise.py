@@ -11,6 +11,7 @@ from engines.onednn_works import apply, channels_last, check, computed, needs_on
 from irrun.engines import onednn
 from irrun.engines.onednn.posts import BINARY as OPERATIONS
 from irrun.engines.onednn.posts import FAKE_QUANTIZE, FUNCTIONS, INEXACT
+from irrun.engines.orders import is_of_short_rows
 from irrun.engines.work import Post
 from irrun.spec.op import Array
 
@@ -217,7 +218,8 @@ def test_many_short_rows_with_constants_are_left_to_who_makes_long_ones_of_them(
         (pixels, colours, False, True),
         (few, colours, True, True),
         (pixels, channels, True, True),
-        (np.zeros((), np.float32), np.ones((), np.float32), True, True),
     ):
         work = work_of("Multiply-1", {}, [data, factors], [data], [1] if constant else [])
         assert (engine.compile(work) is not None) == taken
+    scalar = np.ones((), np.float32)
+    assert not is_of_short_rows(work_of("Multiply-1", {}, [scalar, scalar], [scalar], [1]))

@@ -16,8 +16,11 @@ from irrun.records import NamedTuple
 from irrun.spec.op import Array
 from irrun.spec.traits import broadcasts_by_numpy
 
-ORDERED = frozenset({"Divide-1", "PReLU-1", "Subtract-1"})
-"""Posts of which the operand is the second input: the other way round kernels do not compute them."""
+DIVISORS = frozenset({"Divide-1"})
+"""Posts that nobody divides by: a function may have another sign of 0 here, which makes another infinity of it."""
+
+REFLECTED = (("reflected", True),)
+"""The attributes of a post whose operand is the first input of the op."""
 
 
 class KernelPost(NamedTuple):
@@ -47,7 +50,7 @@ def kernel_posts(
     for post in work.posts:
         strides = _strides_of(work, post, shape, order or range(len(shape)))
         if strides is not None and post.operand is not None:
-            posts.append(KernelPost(post.name, strides[-1] == ITEM))
+            posts.append(KernelPost(post.name, strides[-1] == ITEM, REFLECTED if post.reflected else ()))
             operands.append(KernelOperand(post.operand, strides[:-1]))
         elif post.operand is None and not post.parameters and function_of(post.name, post.attrs) is not None:
             posts.append(KernelPost(post.name, attrs=tuple(post.attrs.items())))
@@ -65,7 +68,7 @@ def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[
         return None
     if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
         return None
-    if not broadcasts_by_numpy(post.attrs) or (post.reflected and post.name in ORDERED):
+    if not broadcasts_by_numpy(post.attrs) or (post.reflected and post.name in DIVISORS):
         return None
     own = work.outputs[0].shape
     strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
@@ -101,7 +104,9 @@ def posted(
             assert function is not None, "others are not posts of a kernel"
             value = function(c, value)
         else:
-            value = BINARY[name](c, value, read(number, along))
+            other = read(number, along)
+            pair = (other, value) if attrs == REFLECTED else (value, other)
+            value = BINARY[name](c, *pair)
     return value
 
 

@@ -11,7 +11,9 @@ import numpy as np
 from irrun.engines.axes import is_dense
 from irrun.engines.compiled.loops import Floats, Ints, looped
 from irrun.engines.compiled.team import Team
+from irrun.engines.orders import is_of_short_rows
 from irrun.engines.plain import plain_call
+from irrun.engines.vectorized.posts import with_posts
 from irrun.engines.vectorized.resampling import as_data_lie, matrices
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
@@ -154,7 +156,7 @@ def interpolate(work: Work, team: Team) -> Compiled | None:
 
 
 def _interpolate(work: Work, team: Team) -> Compiled | None:
-    found = None if work.posts else matrices(work)  # posts are sooner done by themselves than by numpy
+    found = None if work.posts and is_of_short_rows(work) else matrices(work)
     if found is None or len(found) != 2 or abs(int(np.diff([*found])[0])) != 1:
         return None
     (data,), output, axis = work.required(1), work.outputs[0], min(found)
@@ -181,7 +183,7 @@ def _interpolate(work: Work, team: Team) -> Compiled | None:
     element = ELEMENT_NANOSECONDS if joined else VECTOR_NANOSECONDS
     nanoseconds = images * after * (width * down + wide * across) * element
 
-    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> list[Call]:
         tables = row_places, row_weights, places, weights
         arguments = (inputs[0], outputs[0], *tables, *sizes)
         loop = looped(team, function, arguments, images * after, nanoseconds, DOWN=down, ACROSS=across)
@@ -196,9 +198,9 @@ def _interpolate(work: Work, team: Team) -> Compiled | None:
             else:
                 loop()
 
-        return call
+        return [call]
 
-    return Compiled(bind)
+    return with_posts(work, bind)
 
 
 COMPILERS = dict.fromkeys(("Interpolate-4", "Interpolate-11"), interpolate)

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import dense_strides, is_dense, merged
+from irrun.engines.compiled import strips
 from irrun.engines.compiled.code import FLOATS, LANES, Code, Form, long
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
@@ -147,4 +148,9 @@ def _rows(c: Code, at: dict[str, Any], item: Any) -> None:
     c.loop(c.blocks(count, long(LANES)), tile)
 
 
-COMPILERS = dict.fromkeys(MOVERS, transposition)
+def concatenation(work: Work, team: Team) -> Compiled | None:
+    """Concat-1, of strips or turned."""
+    return strips.concatenate(work, team) or transposition(work, team)
+
+
+COMPILERS = {**dict.fromkeys(MOVERS, transposition), "Concat-1": concatenation}
