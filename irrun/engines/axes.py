@@ -137,6 +137,11 @@ def lies_so(operand: Operand, layout: Layout) -> bool:
     return all(size == 1 or stride == other for size, stride, other in sizes)
 
 
+def unless_so(operand: Operand, layout: Layout, number: int = 0) -> dict[int, Layout]:
+    """The layout that an input of this number is to come in, or an output comes in: none where it is in it already."""
+    return {} if lies_so(operand, layout) else {number: layout}
+
+
 def given_alike(operand: Operand, nbytes: int) -> dict[int, Layout]:
     """The layout of a first output that lies as an operand of its shape does, which has no gaps: none in C order."""
     return {} if is_dense(operand) else {0: Strided(operand.strides, nbytes)}

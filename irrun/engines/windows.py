@@ -63,6 +63,12 @@ class Axis(NamedTuple):
         return self.covered(self.windows) - self.begin - self.size
 
 
+def places_of(axes: Sequence[Axis], block: Sequence[slice]) -> tuple[tuple[Any, ...], tuple[Any, ...]]:
+    """Which elements of [..., *spatial] the windows `block` cover, and where these lie in a frame [..., *covered]."""
+    places = [axis.places(cut) for axis, cut in zip(axes, block, strict=True)]
+    return (..., *(elements for elements, _ in places)), (..., *(place for _, place in places))
+
+
 def axes_of(
     attrs: Mapping[str, Any], spatial: Sequence[int], kernel: Sequence[int], windows: Sequence[int]
 ) -> list[Axis]:

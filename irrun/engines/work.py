@@ -201,7 +201,7 @@ class Compiled:
     a view. Outputs never share memory with inputs. Arrays that lie otherwise raise ValueError."""
     scratch: int = 0
     """Bytes of memory for use within a call; for 0 `bind` is given None."""
-    wants: dict[int, Layout | None] = field(default_factory=dict)
+    wants: Mapping[int, Layout | None] = field(default_factory=dict)
     """Layouts that inputs must come in where they are not in it already, by number; None is C order."""
     gives: dict[int, Layout] = field(default_factory=dict)
     """Layouts that outputs come in, by number."""

@@ -39,6 +39,7 @@ class Iterations:
         self._before: Sequence[Array] = ()
 
     def begin(self, run: Run) -> None:
+        """Go on in the frame that is held, if this run may: one that looks at tensors, or has less memory, may not."""
         watched = run.watched
         meter = self._meter = run.meter
         if self._held is not None and (watched != self._watched or not self._preparation.keeps(self._held[1], meter)):
@@ -78,6 +79,7 @@ class Iterations:
             self.end()
 
     def end(self) -> None:
+        """Let go of what a run has; a frame stays for the next one unless it is large."""
         self._let_go()
         self._meter, self._before = None, ()
         if self._held is not None and self._held[0].memory.nbytes > MAX_HELD:
@@ -115,6 +117,7 @@ class RunningBody:
         self._number = self._counted = 0
 
     def begin(self, run: Run) -> None:
+        """Make ready for the calls of one run."""
         self._run = run
 
     def __call__(self, arrays: Sequence[Array]) -> list[Array]:
@@ -141,6 +144,7 @@ class RunningBody:
         return self._iterations.once(arrays, run)
 
     def end(self) -> None:
+        """What was counted and held for these calls is not any more."""
         self._run = None
         if not self._begun:
             return

@@ -119,8 +119,7 @@ class _Layer:
         if self._op.extension_versions and not self._running:
             self._hold(found, arrays)
         if run.meter is not None:
-            for array in found[: len(instruction.outputs)]:
-                run.meter.add(array)
+            run.meter.add(*found[: len(instruction.outputs)])
         return found
 
     def _hold(self, found: Sequence[Array], arrays: Sequence[Array | None]) -> None:
@@ -174,8 +173,7 @@ class _Layer:
         made = self._running[name].once(given, run)  # type: ignore[arg-type] # what a body reads is connected, too
         found = [made[number] for number in results]
         if run.meter is not None:
-            for array in found:
-                run.meter.add(array)
+            run.meter.add(*found)
         return found
 
     def _looks(self, arrays: Sequence[Array | None], wanted: int) -> bool:

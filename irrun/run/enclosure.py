@@ -34,6 +34,5 @@ class Enclosure:
         results = iterations.once(arrays, run)
         self._idle.append(iterations)  # unless it has failed: nobody goes on with what is half done
         if run.meter is not None:
-            for array in results:
-                run.meter.add(array)
+            run.meter.add(*results)
         return results

@@ -25,7 +25,7 @@ from irrun.ir.weights import WeightsError
 from irrun.locks import fork_safe
 from irrun.records import NamedTuple
 from irrun.run.frame import Frame
-from irrun.run.inputs import Binding, Inputs, random_inputs
+from irrun.run.inputs import Binding, Inputs
 from irrun.run.kernels import in_file
 from irrun.run.memory import Meter, available, owner_of, refusal, tensor_bytes
 from irrun.run.passes import prepare
@@ -145,14 +145,18 @@ class GraphExecutor:
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
         self._small = small and engine == "auto"
+        literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
         self._setting = Setting(
-            self.model.weights, self.max_memory, engines, checked=engine == CHECK, compressed=bool(engines)
+            self.model.weights,
+            self.max_memory,
+            engines,
+            checked=engine == CHECK,
+            compressed=bool(engines),
+            expanded=0 if once or any(own.decodes for own in engines) else MAX_EXPANDED,
+            quantized=not literal and precision != "bf16" and any(own.quantized for own in engines),
+            literal=literal,
+            encloses=not once,
         )
-        self._setting.literal = engine == CHECK or precision not in ("auto", "f32", "bf16")
-        integers = not self._setting.literal and precision != "bf16"
-        self._setting.quantized = integers and any(engine.quantized for engine in engines)
-        self._setting.encloses = not once
-        self._setting.expanded = 0 if once or any(engine.decodes for engine in engines) else MAX_EXPANDED
         self._inference, self._engines = inference, engines
         self._lock = fork_safe(Lock())
         self._declared = [inference.nodes[layer].outputs[0] for layer in graph.parameters]
@@ -317,6 +321,7 @@ class GraphExecutor:
         `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
         within what the model declares, and that all layers can do with. Raises InputError where none is.
         """
+        from irrun.run.random_inputs import random_inputs
 
         def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
             return validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).ok

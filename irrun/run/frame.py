@@ -225,6 +225,10 @@ class Frame:
         return call if instruction.quick is None else self._quick_call(instruction, instruction.quick, call)
 
     def _engine_call(self, instruction: Instruction) -> Call:
+        """The call of what an engine has compiled, bound to the arrays of the frame, and all that is looked at with it.
+
+        Raises EngineFailed.
+        """
         compiled, work = instruction.compiled, instruction.work
         assert compiled is not None
         assert work is not None

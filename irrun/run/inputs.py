@@ -2,34 +2,25 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from itertools import pairwise, permutations
 from typing import Any
 
 import numpy as np
 
 from irrun.check.origins import contradicts
-from irrun.check.validate import GivenShapes, find_input, given_shape
+from irrun.check.validate import find_input
 from irrun.diagnostics import InputError
 from irrun.interruption import hand_on
 from irrun.ir.graph import Layer, Model
-from irrun.ir.signature import names_of, names_of_inputs
-from irrun.run.memory import as_text
-from irrun.spec.dims import Dim, Shape, Size
+from irrun.ir.signature import names_of
+from irrun.spec.dims import Dim
 from irrun.spec.dtypes import ELEMENT_TYPES, WIDER, element_type, numpy_dtype
 from irrun.spec.op import Array, Tensor
 from irrun.spec.patterns import shape_text
 
 _MAX_ORDERED = 5
 """Axes whose other orders are tried."""
-
-_TRIED = (1, 2, 4, 8, 16, 32, 64, 96, 128, 224, 256, 384, 512)
-"""Numbers for sizes that are not known."""
-
-_DRAWN_BYTES = 20
-"""What an element takes while it is drawn, at most: it is converted to its type."""
-
 
 Inputs = Mapping[str, Any] | Sequence[Any] | Array
 """Arrays by name or by position; an array alone is one input."""
@@ -237,135 +228,3 @@ def _typed(name: str, array: Array, type: str, version: int) -> Array:
         raise InputError(f"input `{name}` has values that {type} cannot hold exactly")
     how = f"array.astype({numpy_dtype(type).name!r})" if type != "string" else "array.astype(str)"
     raise InputError(f"input `{name}` is {found}{order}, expected {type}: convert it, as in {how}")
-
-
-Suits = Callable[[Mapping[str, Sequence[int]]], bool]
-"""Whether the layers of a model can do with these shapes of inputs."""
-
-
-def random_inputs(
-    model: Model,
-    tensors: Sequence[Tensor],
-    seed: int,
-    shapes: GivenShapes,
-    given: Mapping[str, Any],
-    most: int,
-    suits: Suits,
-) -> dict[str, Any]:
-    """`given`, and arrays for the other inputs, of `most` bytes together at most.
-
-    Their sizes are as `GraphExecutor.random_inputs` says.
-    """
-    rng = np.random.default_rng(seed)
-    try:
-        present = {find_input(model, name) for name in given}
-        asked = {find_input(model, name): given_shape(sizes, name, {}) for name, sizes in shapes.items()}
-    except ValueError as error:
-        raise InputError(str(error)) from None
-    wished: dict[int, Shape] = {}
-    for number, (layer, tensor) in enumerate(zip(model.graph.parameters, tensors, strict=True)):
-        sizes = asked.get(number, tensor.shape)
-        if number in present:
-            continue
-        if sizes is None or tensor.type == "dynamic":
-            raise InputError(
-                f"input `{_name(layer)}` has no rank or no type of its own: give an array or a shape for it"
-            )
-        within = sizes if tensor.shape is None else _within(sizes, tensor.shape)
-        if within is None:
-            found, expected = (shape_text(shape, names=False) for shape in (sizes, tensor.shape))
-            raise InputError(f"input `{_name(layer)}` is to have shape {found}, expected {expected}")
-        wished[number] = within
-    names = {number: _key(model, number) for number in wished}
-    fixed = {name: np.shape(array) for name, array in given.items()}
-    made = {}
-    total = 0
-
-    def suit(shapes: Mapping[int, tuple[int, ...]]) -> bool:
-        return suits({**fixed, **{names[number]: shape for number, shape in shapes.items()}})
-
-    for number, shape in _sized(wished, suit, names):
-        layer, tensor = model.graph.parameters[number], tensors[number]
-        wanted = _DRAWN_BYTES * math.prod(shape)
-        if wanted > most - total:
-            message = f"input `{_name(layer)}` of {shape_text(tuple(shape))} would take {as_text(wanted)} to make up"
-            raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
-        total += wanted
-        made[names[number]] = _random(tensor.type, shape, rng)
-    return {**given, **made}
-
-
-def _within(asked: Shape, declared: Shape) -> Shape | None:
-    """The sizes that are asked for, those that are left open as far as they are declared; None where none can be so."""
-    if len(asked) != len(declared):
-        return None
-    sizes: list[Size] = []
-    for size, known in zip(asked, declared, strict=True):
-        if (size == known) is False:
-            return None
-        if isinstance(size, int):
-            sizes.append(size)
-        else:
-            sizes.append(known.within(size.low, size.high) if isinstance(known, Dim) else known)
-    return tuple(sizes)
-
-
-def _sized(
-    wished: Mapping[int, Shape], suit: Callable[[dict[int, tuple[int, ...]]], bool], names: Mapping[int, str]
-) -> Iterable[tuple[int, tuple[int, ...]]]:
-    """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
-
-    The first axis, which most often is the batch, stays as small as it may be as long as that will do.
-    Raises InputError where none does.
-    """
-    unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
-    for batches in (_TRIED[:1], _TRIED):
-        for number in _TRIED if unknown else _TRIED[:1]:
-            first = number if number in batches else 1
-            shapes = {
-                position: tuple(_number(size, number if axis else first) for axis, size in enumerate(sizes))
-                for position, sizes in wished.items()
-            }
-            if not unknown or suit(shapes):
-                return shapes.items()
-    listing = " ".join(
-        f"--shape {names[number]}={','.join(size.bounds if isinstance(size, Dim) else str(size) for size in sizes)}"
-        for number, sizes in wished.items()
-        if any(isinstance(size, Dim) for size in sizes)
-    )
-    tried = f"{_TRIED[0]} to {_TRIED[-1]}"
-    raise InputError(f"no size that was tried ({tried}) suits all layers: give numbers in place of `?` in {listing}")
-
-
-def _number(size: Size, wanted: int) -> int:
-    """A size, which is `wanted` if it is not known and may be so."""
-    if not isinstance(size, Dim):
-        return size
-    least = max(size.low or 1, 1)
-    return max(least, wanted if size.high is None else min(wanted, size.high))
-
-
-def _key(model: Model, number: int) -> str:
-    """A name that finds this input, or its position."""
-    names = (*names_of_inputs(model.graph)[number], str(number))
-    return next((name for name in names if _finds(model, name, number)), names[0])
-
-
-def _finds(model: Model, name: str, number: int) -> bool:
-    try:
-        return find_input(model, name) == number
-    except ValueError:  # the name of several inputs
-        return False
-
-
-def _random(type: str, shape: Sequence[int], rng: np.random.Generator) -> Array:
-    if type == "string":
-        letters = rng.integers(ord("a"), ord("z") + 1, (*shape, 5), np.int32)
-        return np.array(letters).view("<U5").reshape(shape)
-    if type == "boolean":
-        return rng.random(shape) < 0.5
-    dtype = numpy_dtype(type)
-    if dtype.kind in "iu" or type in ("i4", "u4", "u2"):
-        most = 1 << min(3, ELEMENT_TYPES[type].bits - (type[0] == "i"))
-        return rng.integers(0, most, shape, np.int64).astype(dtype)
-    return rng.standard_normal(shape, np.float32).astype(dtype)

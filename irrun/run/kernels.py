@@ -29,6 +29,7 @@ class Kernels(NamedTuple):
         return Computation(self, program, instruction)
 
     def placed(self, *diagnostics: Diagnostic) -> ExecutionError:
+        """An error of diagnostics that name the file of the model."""
         return in_file(self.path, *diagnostics)
 
     def failed(self, instruction: Instruction, by: str, error: Exception) -> ExecutionError:

@@ -77,6 +77,7 @@ def placed(layer: Layer) -> str:
 
 
 def escaped(name: str) -> str:
+    """A name as a part of a key: of characters that keys have, and no longer than MAX_NAME but for a digest."""
     written = _ESCAPED.sub(_as_bytes, name)
     if len(written) <= MAX_NAME:
         return written

@@ -75,6 +75,7 @@ def refusal(layer: Layer, what: str, wanted: int, live: int, limit: int) -> Exec
 
 
 def outputs_text(tensors: Sequence[Tensor]) -> str:
+    """The outputs of a layer in words, at most four of them with type and shape."""
     shapes = " and ".join(f"{tensor.type}{shape_text(tensor.shape)}" for tensor in tensors[:4])
     more = f" and {len(tensors) - 4} more" if len(tensors) > 4 else ""
     return f"{'outputs' if len(tensors) > 1 else 'an output'} of {shapes}{more}"
@@ -118,16 +119,17 @@ class Meter:
     def live(self, size: int) -> None:
         self._sum = size
 
-    def add(self, array: Array) -> None:
-        """Count the memory of an array, unless it is tiny, from now on until nothing refers to it any more."""
-        owner = array if array.base is None else owner_of(array)
-        if owner.nbytes <= MAX_TINY:
-            return
-        key, live = id(owner), self.live
-        if key not in self._known and key not in self._counted:
-            counted = self._counted[key] = _Counted(owner, self._gone.append)
-            counted.key, counted.size = key, owner.nbytes
-            self.live = live + owner.nbytes
+    def add(self, *arrays: Array) -> None:
+        """Count the memory of arrays, unless it is tiny, from now on until nothing refers to it any more."""
+        for array in arrays:
+            owner = array if array.base is None else owner_of(array)
+            if owner.nbytes <= MAX_TINY:
+                continue
+            key, live = id(owner), self.live
+            if key not in self._known and key not in self._counted:
+                counted = self._counted[key] = _Counted(owner, self._gone.append)
+                counted.key, counted.size = key, owner.nbytes
+                self.live = live + owner.nbytes
 
     def hold(self, owner: int, size: int) -> None:
         """Count `size` bytes of a frame's memory, which the array with the id `owner` has, until it is let go of.
@@ -138,6 +140,7 @@ class Meter:
         self.live += size
 
     def let_go(self, owner: int, size: int) -> None:
+        """Count the memory of a frame no longer, after `hold`."""
         self._known.discard(owner)
         self.live -= size
 

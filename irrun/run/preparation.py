@@ -277,6 +277,7 @@ class Preparation:
                     hand_on(error)
 
     def release(self, block: Block) -> None:
+        """Take back what `acquire` has lent. Safe for threads."""
         with self._lock:
             if block.looked != self._dropped:
                 block.keep({self._any, self._open, *self._kept.values()})
@@ -286,6 +287,7 @@ class Preparation:
                 self._free.pop(0)
 
     def iterations(self) -> Iterations:
+        """What runs the program over and over in one frame."""
         return Iterations(self, fixed=self._only is not None)
 
     def prepared(self, shapes: Shapes, *, watched: bool = False) -> _Prepared:

@@ -311,6 +311,10 @@ class Program:
                 readers[number].append(instruction)
         return readers
 
+    def sole_readers(self) -> dict[int | None, Instruction]:
+        """The instruction that alone reads a tensor, for each that one alone reads and that is no result."""
+        return {n: own[0] for n, own in self.readers().items() if len(own) == 1 and n not in self.results}
+
     def read(self, *, made: bool = False) -> set[int | None]:
         """The tensors that anything reads, also those between an instruction and its posts, and the results; with
         `made` also those that instructions make for nobody."""

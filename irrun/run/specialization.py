@@ -150,8 +150,7 @@ class Specialization:
         if found.compiled.doubtful and not np.isfinite(results[0]).all():
             return KERNEL, self._computed(arrays, run)
         if run.meter is not None:
-            for array in results:
-                run.meter.add(array)
+            run.meter.add(*results)
         if found.posts == len(self._instruction.posts):
             return found.engine.name, results
         return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
@@ -169,8 +168,7 @@ class Specialization:
             if given is None:
                 continue
             if run.meter is not None:
-                for array in given:
-                    run.meter.add(array)
+                run.meter.add(*given)
             return by, list(given)
         return None
 

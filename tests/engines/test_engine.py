@@ -13,7 +13,7 @@ import irrun.engines.vectorized
 from irrun.engines import compiled, load_engines
 from irrun.engines.compiled.engine import MODULES as COMPILED
 from irrun.engines.compiled.engine import OPENED
-from irrun.engines.vectorized.engine import MODULES, compiler_of
+from irrun.engines.vectorized.engine import MODULES, of_module
 from irrun.engines.work import Operand, Post, Work, chain
 from irrun.run.internal_ops import PICKED_PRODUCT, ROOT_MEAN_SQUARE, TABLE
 from irrun.spec.registry import registry
@@ -30,8 +30,8 @@ def test_all_modules_with_compilers_are_listed():
     ops = Counter(op for name in MODULES for op in modules[name].COMPILERS)
     assert set(ops.values()) == {1}
     assert ops.keys() <= {*registry().ops, TABLE.name, ROOT_MEAN_SQUARE.name, PICKED_PRODUCT.name}
-    assert compiler_of("MatMul-1") is modules["products"].COMPILERS["MatMul-1"]
-    assert compiler_of("NonMaxSuppression-9") is None
+    assert of_module("MatMul-1", "COMPILERS") is modules["products"].COMPILERS["MatMul-1"]
+    assert of_module("NonMaxSuppression-9", "COMPILERS") is None
 
 
 @pytest.mark.skipif(not compiled.is_there(), reason="llvmlite is not installed")

@@ -10,8 +10,7 @@ from engines.agreement import agrees
 from engines.works import THREADS, computed, plain, work_of
 
 from irrun.engines.vectorized import fourier as fourier_module
-from irrun.engines.vectorized.engine import MODULES
-from irrun.engines.vectorized.fourier import COMPILERS, SHORT, SHORT_REAL, fourier, frames
+from irrun.engines.vectorized.fourier import SHORT, SHORT_REAL, fourier, frames
 
 COMPLEX = [
     *(([5, 2], [0], None), ([4, 6, 2], [0, 1], None), ([4, 6, 2], [-1, 0], None), ([3, 4, 5, 2], [1], None)),
@@ -157,7 +156,3 @@ def test_frames_of_numbers_that_are_infinite_or_large_are_computed_again():
     compiled = frames(stft_work(stft_arrays((100,), 8, 8, 4)), THREADS)
     assert compiled is not None
     assert compiled.doubtful
-
-
-def test_the_engine_finds_every_table():
-    assert set(MODULES["fourier"].split()) == set(COMPILERS)

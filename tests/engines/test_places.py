@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 from engines.works import THREADS, computed, plain, posted, work_of
 
-from irrun.engines.vectorized.engine import MODULES
-from irrun.engines.vectorized.places import COMPILERS, FEW, OPENERS, open_non_zero
+from irrun.engines.vectorized.places import COMPILERS, FEW, open_non_zero
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type
 
@@ -77,7 +76,3 @@ def test_what_follows_one_hot_and_what_is_not_taken() -> None:
     np.testing.assert_array_equal(computed(compiled, work, given)[0], expected)
     work = work_of("OneHot-1", attrs, given, [((4, 3), "f32")], constant=(1, 2))
     assert COMPILERS["OneHot-1"](work, THREADS) is None
-
-
-def test_tables_have_what_the_engine_names() -> None:
-    assert {*MODULES["places"].split()} == {*COMPILERS, *OPENERS}

@@ -333,3 +333,16 @@ def test_a_large_result_that_nobody_keeps_is_gone(engine, tmp_path):
         del result
     gc.collect()
     assert all(reference() is None for reference in seen)
+
+
+@pytest.mark.parametrize("rows", [3, "?"])
+def test_what_an_engine_may_have_wrong_because_it_is_not_finite_is_computed_by_the_kernel(rows, tmp_path):
+    """Fourier transforms of engines spread what is infinite further than to sums that it is a part of."""
+    model = Model()
+    x, axis = model.parameter("x", F32, (rows, 8, 2)), model.constant(np.array([1]))
+    dims = (-1 if rows == "?" else rows, 8, 2)
+    model.result(model.layer("DFT", [x, axis], [(F32, dims)], version="opset7")[0])
+    path, given = model.save(tmp_path), np.random.default_rng(0).standard_normal((3, 8, 2), np.float32)
+    given[1, 2, 0] = np.inf
+    expected, found = (irrun.GraphExecutor(path, engine=engine).run([given])[0] for engine in ("reference", "numpy"))
+    np.testing.assert_allclose(found, expected, 1e-5, 1e-5)

@@ -254,6 +254,20 @@ def test_a_conversion_that_is_all_of_a_model(precision, tmp_path):
     assert [(a.dtype, a.tolist()) for a in found] == [(a.dtype, a.tolist()) for a in expected]
 
 
+@pytest.mark.parametrize("precision", ["f64", "f32", "f16"])
+def test_types_that_are_made_of_those_of_inputs(precision, tmp_path):
+    """Which type two have in common is asked of the types that are computed in."""
+    model = Model()
+    given = [model.parameter("a", "f32", (2,)), model.parameter("b", "f16", (2,))]
+    attrs = {"promote_unsafe": "false", "pytorch_scalar_promotion": "false", "u64_integer_promotion_target": "f32"}
+    pair = model.layer("ConvertPromoteTypes", given, [("f32", (2,))] * 2, version="opset14", **attrs)
+    model.result(model.layer("Multiply", [*pair], [("f32", (2,))], auto_broadcast="numpy")[0])
+    executor = irrun.GraphExecutor(model.save(tmp_path), precision=precision)
+    assert ops(executor, "ConvertPromoteTypes") == [("ConvertPromoteTypes", precision)]
+    (found,) = run(executor, F32([1.5, 2]), F16([3, 0.5]))
+    assert (found.dtype, found.tolist()) == (F32, [4.5, 1])
+
+
 def test_a_model_of_other_types_is_left_alone(tmp_path):
     """What needs nothing to be changed has the same program, without conversions."""
     path = chain("f32").save(tmp_path)

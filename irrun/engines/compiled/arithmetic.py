@@ -65,6 +65,7 @@ class Arithmetic:
         return self.b.zext(value, LONG) if has_type(value, BOOL) else typed(value, LONG)
 
     def resized(self, value: ir.Value, type: ir.IntType) -> ir.Value:
+        """An integer of another width; bytes are unsigned, others signed."""
         if value.type.width > type.width:
             return self.b.trunc(value, type)
         if value.type.width == type.width:
@@ -72,6 +73,7 @@ class Arithmetic:
         return self.b.zext(value, type) if value.type == BYTE else self.b.sext(value, type)
 
     def binary(self, op: ast.operator, left: Value, right: Value) -> Value:
+        """What an operator of Python makes of two values: quotients of integers are rounded down."""
         known, whole, real = OPERATORS[type(op)]
         if not isinstance(left, ir.Value) and not isinstance(right, ir.Value):
             return known(left, right)
@@ -89,6 +91,7 @@ class Arithmetic:
         return self.b.add(made, self.b.select(below, change, zero))
 
     def comparison(self, left: Value, ops: Sequence[ast.cmpop], others: Sequence[Value]) -> Value:
+        """Whether all of a chain of comparisons hold; of NaN none but `!=` does."""
         found: Any = True
         for op, right in zip(ops, others, strict=True):
             known, sign = COMPARISONS[type(op)]
@@ -116,6 +119,7 @@ class Arithmetic:
         return applied(self.b, FUNCTIONS[function], *(alike(*given) if len(given) == 2 else given))
 
     def converted(self, target: Any, value: Value) -> Value:
+        """A value as the type that a name of Python or numpy stands for, i64 for all integers."""
         type = {int: LONG, np.int32: LONG, float: DOUBLE, np.float32: FLOAT}[target]
         if not isinstance(value, ir.Value):
             return ir.Constant(type, target(value))

@@ -33,10 +33,15 @@ BIN_NANOSECONDS = 5.0
 """What a bin of a channel takes about."""
 
 
-def whole(value: np.float32) -> int:
+def nearest(value: np.float32) -> np.float32:
     """The nearest integer, halves away from 0."""
-    nearest = np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5)))
-    bounded = np.minimum(np.maximum(nearest, -FARTHEST), FARTHEST)
+    rounded: np.float32 = np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5)))
+    return rounded
+
+
+def whole(value: np.float32) -> int:
+    """The nearest integer as one."""
+    bounded = np.minimum(np.maximum(nearest(value), -FARTHEST), FARTHEST)
     return int(bounded if bounded == bounded else np.float32(-FARTHEST))
 
 
@@ -209,8 +214,7 @@ def pool_means(
 
 def corner(value: np.float32, more: int, scale: float) -> np.float32:
     """A corner in pixels of the map, `more` pixels of the image further."""
-    nearest = np.trunc(value + (np.float32(-0.5) if value < 0 else np.float32(0.5)))
-    moved: np.float32 = (nearest + np.float32(more)) * np.float32(scale)
+    moved: np.float32 = (nearest(value) + np.float32(more)) * np.float32(scale)
     return moved
 
 

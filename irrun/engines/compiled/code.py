@@ -48,14 +48,17 @@ _LEAST, _LOWEST = -87.33654, -103.9721
 
 
 def long(value: int) -> ir.Constant:
+    """A constant of 64 bits."""
     return ir.Constant(LONG, value)
 
 
 def ints(value: int) -> ir.Constant:
+    """A constant vector of i32 with a number in all lanes."""
     return ir.Constant(INTS, [value] * LANES)
 
 
 def floats(value: float) -> ir.Constant:
+    """A constant vector of f32 with a number in all lanes."""
     return ir.Constant(FLOATS, [value] * LANES)
 
 
@@ -96,14 +99,17 @@ class Code:
         self.b = ir.IRBuilder(function.append_basic_block())
 
     def at(self, address: Any, number: Any, step: Any) -> Any:
+        """The address of what has a number among things that lie so many bytes apart."""
         return self.b.add(address, self.b.mul(number, step if isinstance(step, ir.Value) else long(step)))
 
     def load(self, address: Any, type: ir.Type, align: int = 4) -> Any:
+        """What lies at an address that is a multiple of `align` bytes."""
         value = self.b.load(self.b.inttoptr(address, type.as_pointer()))
         value.align = align
         return value
 
     def store(self, value: Any, address: Any) -> None:
+        """Write to an address that is a multiple of 4 bytes."""
         self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 4
 
     def some(self, address: Any, type: ir.VectorType, inside: Any, align: int | None = None) -> Any:
@@ -145,9 +151,11 @@ class Code:
         self.call("llvm.prefetch.p0", ir.VoidType(), self.b.inttoptr(address, BYTE.as_pointer()), *hints)
 
     def least(self, one: Any, other: Any) -> Any:
+        """The smaller of two u64."""
         return self.b.select(self.b.icmp_unsigned("<", one, other), one, other)
 
     def most(self, one: Any, other: Any) -> Any:
+        """The larger of two u64."""
         return self.b.select(self.b.icmp_unsigned("<", one, other), other, one)
 
     def greatest(self, one: Any, other: Any) -> Any:
@@ -159,6 +167,7 @@ class Code:
         return self.b.udiv(self.b.add(count, self.b.sub(size, long(1))), size)
 
     def splat(self, value: Any, lanes: int = LANES) -> Any:
+        """A vector with a number in all lanes."""
         nothing = ir.Constant(ir.VectorType(value.type, lanes), ir.Undefined)
         first = self.b.insert_element(nothing, value, ir.Constant(INT, 0))
         return self.b.shuffle_vector(first, nothing, ir.Constant(ir.VectorType(INT, lanes), None))
@@ -172,6 +181,7 @@ class Code:
         return self.applied("fmuladd", one, other, total)
 
     def sum(self, vector: Any) -> Any:
+        """The sum of all lanes, added up in any order."""
         total = self.reduced("fadd", vector, ir.Constant(vector.type.element, 0.0))
         total.fastmath.add("reassoc")
         return total

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.axes import channels_last, lies_so
+from irrun.engines.axes import channels_last, unless_so
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.posts import (
     KernelPost,
@@ -28,7 +28,7 @@ from irrun.engines.compiled.team import Team
 from irrun.engines.depthwise import is_depthwise
 from irrun.engines.memory import ITEM, data_address
 from irrun.engines.windows import Axis, axes_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
@@ -114,9 +114,7 @@ def depthwise(work: Work, team: Team) -> Compiled | None:
         held = inputs, outputs, packed, tables
         return Kernel(team, address, arguments, held, shared=products >= SHARED, seconds=seconds)
 
-    last, given = channels_last(data), channels_last(output)
-    wants: dict[int, Layout | None] = {} if lies_so(data, last) else {0: last}
-    gives: dict[int, Layout] = {} if lies_so(output, given) else {0: given}
+    wants, gives = unless_so(data, channels_last(data)), unless_so(output, channels_last(output))
     return Compiled(bind, wants=wants, gives=gives, taken=frozenset({1}))
 
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided, lies_so
+from irrun.engines.axes import Strided, unless_so
 from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
 from irrun.engines.compiled.sequence import Kernel
@@ -18,7 +18,7 @@ from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.heads import dense_mask, heads_inside, is_streamed, mask_of, with_blind_rows
 from irrun.engines.memory import ITEM, aligned, data_address
 from irrun.engines.vectorized.attention import find_ends
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work, chain
+from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.spec.op import Array
 
 ROWS = 256
@@ -91,7 +91,7 @@ def attention(work: Work, team: Team) -> Compiled | None:
         return chain([*first, tell, kernel])
 
     lying = Strided(heads_inside(result), prod(shape) * ITEM)
-    gives: dict[int, Layout] = {} if lies_so(result, lying) else {0: lying}
+    gives = unless_so(result, lying)
     taken = frozenset() if constant is None else frozenset({3})
     return with_blind_rows(work, Compiled(bind, team.count * room, gives=gives, taken=taken))
 

@@ -196,6 +196,7 @@ def fold_rows(
 
 
 def mapped(value: Element, centres: Doubles, centre: int) -> Number:
+    """What is folded in place of an element, by MAPS."""
     if MAPS == "wide square":
         return float(value) * float(value)
     if MAPS == "deviation":

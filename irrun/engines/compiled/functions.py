@@ -22,10 +22,12 @@ _TANH_GELU = tuple(2 * math.sqrt(2 / math.pi) * factor for factor in (0.044715, 
 
 
 def relu(c: Code, x: Any) -> Any:
+    """max(x, 0); NaN stays NaN."""
     return c.b.select(c.b.fcmp_ordered("<", x, floats(0.0)), floats(0.0), x)
 
 
 def sigmoid(c: Code, x: Any) -> Any:
+    """1 / (1 + exp(-x)), of exp(-|x|), which is no infinity."""
     b = c.b
     power = c.decay(b.fneg(_magnitude(c, x)))
     share = b.fdiv(floats(1.0), b.fadd(power, floats(1.0)))
@@ -33,6 +35,7 @@ def sigmoid(c: Code, x: Any) -> Any:
 
 
 def tanh(c: Code, x: Any) -> Any:
+    """The hyperbolic tangent: near 0 a polynomial, elsewhere of exp(-2|x|)."""
     b = c.b
     size, square = _magnitude(c, x), b.fmul(x, x)
     power = c.decay(b.fmul(size, floats(-2.0)))
@@ -56,6 +59,7 @@ def elu(alpha: float, c: Code, x: Any) -> Any:
 
 
 def exp(c: Code, x: Any) -> Any:
+    """exp of any number."""
     return c.exp(_at_most(105.0, c, x))  # of which it is infinity already
 
 
@@ -78,14 +82,17 @@ def softplus(c: Code, x: Any) -> Any:
 
 
 def prelu(c: Code, x: Any, slope: Any) -> Any:
+    """x where it is not below 0, else slope * x."""
     return c.b.select(c.b.fcmp_ordered("<", x, floats(0.0)), c.b.fmul(x, slope), x)
 
 
 def maximum(c: Code, one: Any, other: Any) -> Any:
+    """The greater of two, NaN where either is."""
     return _chosen(c, ">", one, other)
 
 
 def minimum(c: Code, one: Any, other: Any) -> Any:
+    """The smaller of two, NaN where either is."""
     return _chosen(c, "<", one, other)
 
 
@@ -101,6 +108,7 @@ def _operator(name: str) -> Callable[[Code, Any, Any], Any]:
 
 
 def swish(c: Code, x: Any) -> Any:
+    """x * sigmoid(x)."""
     return c.b.fmul(x, sigmoid(c, x))
 
 
@@ -111,23 +119,28 @@ def gelu(c: Code, x: Any) -> Any:
 
 
 def tanh_gelu(c: Code, x: Any) -> Any:
+    """x * (1 + tanh(sqrt(2 / pi) * (x + 0.044715 * x^3))) / 2, as x times the sigmoid of twice that argument."""
     odds = c.polynomial(_TANH_GELU, c.b.fmul(x, x))
     return c.b.fmul(x, sigmoid(c, c.b.fmul(x, odds)))
 
 
 def hswish(c: Code, x: Any) -> Any:
+    """x * min(max(x + 3, 0), 6) / 6."""
     return c.b.fmul(x, hsigmoid(c, x))
 
 
 def hsigmoid(c: Code, x: Any) -> Any:
+    """min(max(x + 3, 0), 6) / 6."""
     return c.b.fmul(clamp(0.0, 6.0, c, c.b.fadd(x, floats(3.0))), floats(1 / 6))
 
 
 def softsign(c: Code, x: Any) -> Any:
+    """x / (1 + |x|)."""
     return c.b.fdiv(x, c.b.fadd(_magnitude(c, x), floats(1.0)))
 
 
 def squared_difference(c: Code, one: Any, other: Any) -> Any:
+    """(one - other)^2."""
     difference = c.b.fsub(one, other)
     return c.b.fmul(difference, difference)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from math import prod
 from typing import Any
 
@@ -129,15 +129,12 @@ class Product:
     def told(self, cut: Cut, weights: Array) -> Told:
         raise NotImplementedError
 
-    def compiled(self, team: Team, layout: Strided | None, gives: Strided | None) -> Compiled:
+    def compiled(self, team: Team, wants: Mapping[int, Layout], gives: Strided | None) -> Compiled:
         cut = self.cut(team)
-        wants: dict[int, Layout | None] = dict(self.ending.wants)
-        if layout is not None:
-            wants[0] = layout
         return Compiled(
             lambda inputs, outputs, scratch: self._bind(team, cut, inputs, outputs, scratch),
             cut.room * team.count,
-            wants,
+            {**self.ending.wants, **wants},
             {} if gives is None else {0: gives},
             frozenset({1}),
             coded=self.ending.coded | (frozenset({0}) if self.zero is not None else frozenset()),

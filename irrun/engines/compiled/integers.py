@@ -14,7 +14,7 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.axes import lies_so
+from irrun.engines.axes import unless_so
 from irrun.engines.compiled import integer_windows, integer_winograd
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.integer_product import NONE, Geometry, Product, keeps
@@ -107,7 +107,7 @@ def _compiled(
     gives = None if last else layout_of(work.outputs[0], last=False)
     zero = None if work.name.startswith(INTEGER) else grid.zero
     made = way(grid.type, zero, geometry, kept, len(filters), ending)
-    return made.compiled(team, None if lies_so(codes, layout) else layout, gives)
+    return made.compiled(team, unless_so(codes, layout), gives)
 
 
 def _codes(work: Work, data: Operand) -> tuple[Operand, Grid]:

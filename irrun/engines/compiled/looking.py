@@ -52,12 +52,15 @@ class Look:
         self._center: Any = None
 
     def all(self, value: int) -> ir.Constant:
+        """A constant with the same bits in all lanes."""
         return ir.Constant(self.bits, [value] * self.lanes)
 
     def splat(self, value: Any) -> Any:
+        """A vector with a value in all lanes."""
         return self.c.splat(value, self.lanes)
 
     def lane(self, vector: Any) -> Any:
+        """The first lane of a vector."""
         return self.b.extract_element(vector, ir.Constant(INT, 0))
 
     def each(self, body: Callable[[Any, Any, Any], None]) -> None:
@@ -90,10 +93,12 @@ class Look:
         return c.load(place.get(), self.kind.held, 1)
 
     def hash(self, held: Any, number: Any) -> None:
+        """Take the elements of a vector, the one of this number, into what `hashed` gives."""
         words = self.b.bitcast(held, self._words)
         self._sum.add(self.b.mul(words, self.c.load(self.c.at(self._factors, number, self._step), self._words, 8)))
 
     def hashed(self) -> Any:
+        """A number of 64 bits that others than these elements hardly have."""
         total = self.c.reduced("add", self._sum.get())
         return self.b.add(total, self.b.mul(self.count, long(self.kind.bytes)))
 
@@ -102,13 +107,16 @@ class Look:
         return self.c.variable(self.all(0))
 
     def count_up(self, tally: Variable, condition: Any) -> None:
+        """Add 1 to the lanes of a tally where a condition holds."""
         tally.set(self.b.sub(tally.get(), self.b.sext(condition, self.bits)))
 
     def counted(self, tally: Variable) -> Any:
+        """The sum of the lanes of a tally, a u64."""
         value = tally.get()
         return self.c.reduced("add", value if self.bits == self.longs else self.b.zext(value, self.longs))
 
     def extend(self, edge: Variable, condition: Any, value: Any) -> None:
+        """Set the lanes of an edge to a value where a condition holds."""
         edge.set(self.b.select(condition, value, edge.get()))
 
     def center(self, around: Any) -> None:
@@ -121,6 +129,7 @@ class Look:
             sum.set(ir.Constant(self.doubles, None))
 
     def add(self, numbers: Any) -> None:
+        """Add up a vector of f64, as told by `center`."""
         apart = self.b.fsub(numbers, self.splat(self._center))
         self._total.set(self.b.fadd(self._total.get(), apart))
         self._squares.set(self.c.fma(apart, apart, self._squares.get()))

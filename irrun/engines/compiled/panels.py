@@ -99,12 +99,8 @@ class _Product:
     columns: int
 
     def compiled(self, team: Team, work: Work) -> Compiled:
-        _, right = work.required(2)
-        assert right.value is not None
-        turned = work.attrs["transpose_b"]
-        panels = panels_of(right.value, _rows if turned else _columns, turned)
-        again = partial(self.compiled, team)
-        return Compiled(partial(self._bind, team, panels), 0, self.wants, taken=frozenset({1}), again=again)
+        bind, again = partial(self._bind, team, _weights_of(work)), partial(self.compiled, team)
+        return Compiled(bind, 0, self.wants, taken=frozenset({1}), again=again)
 
     def _bind(self, team: Team, panels: Arranged, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
@@ -117,6 +113,14 @@ class _Product:
         held = panels, weights, inputs, output
         kernel = Kernel(team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds)
         return chain([kernel, *self.rest.bind(inputs, output)(...)])
+
+
+def _weights_of(work: Work) -> Arranged:
+    """The constant weights of a work, as panels."""
+    _, right = work.required(2)
+    assert right.value is not None
+    turned = work.attrs["transpose_b"]
+    return panels_of(right.value, _rows if turned else _columns, turned)
 
 
 def _rows(value: Array) -> Array:
@@ -151,12 +155,9 @@ class _AnyRows:
     """The call of a work for any number of rows. Safe for threads."""
 
     def __init__(self, work: Work, team: Team) -> None:
-        self._work, self._team = work, team
-        _, right = work.required(2)
-        assert right.value is not None
-        turned = work.attrs["transpose_b"]
-        self._panels = panels_of(right.value, _rows if turned else _columns, turned)
-        self._inner, self._columns = right.shape[::-1] if turned else right.shape
+        self._work, self._team, self._panels = work, team, _weights_of(work)
+        shape = work.required(2)[1].shape
+        self._inner, self._columns = shape[::-1] if work.attrs["transpose_b"] else shape
         self._known: dict[Hashable, _Product | None] = {}  # None where others have to compute it
 
     def __call__(self, arrays: Sequence[Any]) -> Sequence[Array] | None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Strided, channels_last, dense_strides, lies_so
+from irrun.engines.axes import Strided, channels_last, dense_strides, unless_so
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.ending import AFFINE, AXES, CODES, LEAST, MOST, ROUNDED, STAYS, Ending
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
@@ -29,7 +29,7 @@ from irrun.engines.compiled.stages import (
 )
 from irrun.engines.grid import QUANTIZE, Coding, is_held, numbers_along, rounding_of
 from irrun.engines.memory import ITEM, aligned, data_address
-from irrun.engines.work import Operand, Post, Work
+from irrun.engines.work import Layout, Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
@@ -47,7 +47,7 @@ class Requantization:
     ending: Ending
     tables: dict[str, Array]
     operands: tuple[KernelOperand, ...]
-    wants: dict[int, Strided]
+    wants: dict[int, Layout]
     coded: frozenset[int]
 
     def arguments(self, inputs: Sequence[Any]) -> dict[str, int]:
@@ -140,7 +140,7 @@ class _Operands:
 
     def __init__(self, work: Work, shape: tuple[int, ...], *, last: bool) -> None:
         self._work, self._shape, self._last = work, shape, last
-        self.wants: dict[int, Strided] = {}
+        self.wants: dict[int, Layout] = {}
         self.coded: set[int] = set()
 
     def codes(self, post: Post, images: int, columns: int) -> list[Stage] | None:
@@ -173,8 +173,7 @@ class _Operands:
 
     def _placed(self, number: int, operand: Operand) -> tuple[int, ...]:
         layout = layout_of(operand, last=self._last)
-        if not lies_so(operand, layout):
-            self.wants[number] = layout
+        self.wants |= unless_so(operand, layout, number)
         return layout.strides
 
 

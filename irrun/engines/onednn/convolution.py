@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import canonical_strides, dense_strides, lies_so
+from irrun.engines.axes import canonical_strides, dense_strides, unless_so
 from irrun.engines.memory import aligned
 from irrun.engines.onednn import pieces, tiles
 from irrun.engines.onednn.library import (
@@ -156,7 +156,7 @@ def _depthwise(library: Library, work: Work) -> Compiled | None:
         return chain_calls(calls)
 
     room = max(made.scratch, before.scratch, after.scratch)
-    wants = made.wants if lies_so(data, given) else {0: given, **made.wants}
+    wants = {**unless_so(data, given), **made.wants}
     return replace(made, bind=bind, scratch=sum(sizes) + room, wants=wants, gives=given_as(work, target))
 
 

@@ -193,7 +193,7 @@ def _made_dense(prepare: Callable[[Work], Compiled | None], work: Work) -> Compi
     if not wants:
         return compiled
     compiled = prepare(replace(work, inputs=inputs))
-    return None if compiled is None else replace(compiled, wants=wants | compiled.wants)
+    return None if compiled is None else replace(compiled, wants={**wants, **compiled.wants})
 
 
 def _is_coding(work: Work) -> bool:

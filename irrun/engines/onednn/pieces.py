@@ -13,7 +13,7 @@ from functools import partial
 from itertools import product
 from typing import Any
 
-from irrun.engines.axes import lies_so
+from irrun.engines.axes import unless_so
 from irrun.engines.onednn.library import Library, Primitive
 from irrun.engines.onednn.tensors import bound_places, channels_last, given_as, pending_of
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
@@ -49,29 +49,12 @@ class _Cut(NamedTuple):
 
 def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
     """A convolution, also a transposed one, of a few long rows, whose pieces are prepared each; None for others."""
-    if work.name not in ("Convolution-1", "ConvolutionBackpropData-1"):
+    long = _long_operands(work)
+    if long is None:
         return None
-    (data, filters), result, transposed = work.required(2), work.outputs[0], "Backprop" in work.name
-    if len(result.shape) != 3 or result.shape[0] > MAX_ROWS or result.shape[2] < min(PIECES):
-        return None
-    if work.optional(2) is not None:
-        return None
-    if data.type != "f32" or result.type != "f32" or filters.value is None or data.layout is not None:
-        return None
-    long = [
-        number
-        for number, own in enumerate(work.inputs[2:], 2)
-        if own is not None and own.shape[-1:] == result.shape[-1:]
-    ]
-    for number in long:
-        own = work.inputs[number]
-        if own is None or own.shape != result.shape or own.value is not None or own.layout is not None:
-            return None
-    others = (own for number, own in enumerate(work.inputs[2:], 2) if own is not None and number not in long)
-    if any(len(own.shape) == len(result.shape) and own.shape[0] > 1 for own in others):  # one for each row
-        return None
+    (data, filters), result = work.required(2), work.outputs[0]
     kernel = filters.shape[2:]
-    if transposed:
+    if "Backprop" in work.name:
         (axis,) = transposed_axes_of(work, kernel)
         cuts = [_transposed_cut(axis, own) for own in _slices(axis.size)]
     else:
@@ -88,12 +71,11 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
             return None
         found[cut.kind] = prepared[0]
     layout = channels_last(library, result.shape, "f32")
-    wants: dict[int, Layout | None] = {}
+    wants: dict[int, Layout] = {}
     for number in (0, *long):
         own = work.inputs[number]
         if own is not None:
-            lying = channels_last(library, own.shape, "f32")
-            wants |= {} if lies_so(own, lying) else {number: lying}
+            wants |= unless_so(own, channels_last(library, own.shape, "f32"), number)
 
     def bind(inputs: Arrays, outputs: Sequence[Any], scratch: Any) -> Call:
         places: dict[tuple[int, ...], list[tuple[Arrays, Any]]] = {}
@@ -108,6 +90,30 @@ def compile(library: Library, work: Work, prepare: Prepare) -> Compiled | None:
     scratch = max(own.scratch for own in found.values())
     gives, pending = given_as(work, layout), partial(pending_of, found.values())
     return Compiled(bind, scratch, wants, gives, first.taken, first.doubtful, pending=pending)
+
+
+def _long_operands(work: Work) -> list[int] | None:
+    """The operands of posts that are cut as the result is, of a work whose rows are long; None for others."""
+    if work.name not in ("Convolution-1", "ConvolutionBackpropData-1"):
+        return None
+    (data, filters), result = work.required(2), work.outputs[0]
+    if len(result.shape) != 3 or result.shape[0] > MAX_ROWS or result.shape[2] < min(PIECES):
+        return None
+    if work.optional(2) is not None:
+        return None
+    if data.type != "f32" or result.type != "f32" or filters.value is None or data.layout is not None:
+        return None
+    long = []
+    for number, own in enumerate(work.inputs[2:], 2):
+        if own is None:
+            continue
+        if own.shape[-1:] == result.shape[-1:]:
+            if own.shape != result.shape or own.value is not None or own.layout is not None:
+                return None
+            long.append(number)
+        elif len(own.shape) == len(result.shape) and own.shape[0] > 1:  # one for each row
+            return None
+    return long
 
 
 def _slices(length: int) -> list[slice]:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from irrun.engines import axes
-from irrun.engines.axes import canonical_strides, dense_strides, lies_so
+from irrun.engines.axes import canonical_strides, dense_strides, unless_so
 from irrun.engines.memory import Arranged, allocate, arranged_once
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
@@ -58,7 +58,7 @@ def spread_layout(library: Library, shape: Sequence[int], strides: Sequence[int]
 
 def given_as(work: Work, layout: Descriptor | None) -> dict[int, Layout]:
     """The layout of the first output, as engines say it: none where that is in C order."""
-    return {} if layout is None or lies_so(work.outputs[0], layout) else {0: layout}
+    return {} if layout is None else unless_so(work.outputs[0], layout)
 
 
 def packed(
@@ -108,11 +108,11 @@ def compiled(
     `constants` give the arrays of further arguments. `free` are the arguments whose layout the primitive chose,
     `gives` is the layout of the output where not dense. `quantities` are scales and zero points, vectors.
     """
-    wants: dict[int, Layout | None] = {}
+    wants: dict[int, Layout] = {}
     for number in free:
-        operand, layout = work.inputs[inputs[number]], primitive.layout(number)
-        if operand is not None and not lies_so(operand, layout):
-            wants[inputs[number]] = layout
+        operand = work.inputs[inputs[number]]
+        if operand is not None:
+            wants |= unless_so(operand, primitive.layout(number), inputs[number])
     made = constants or {}
     zero = primitive.library.dense((1,), "i32")
     layouts = {

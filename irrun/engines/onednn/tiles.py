@@ -15,12 +15,12 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import lies_so
+from irrun.engines.axes import unless_so
 from irrun.engines.onednn.library import BIAS, DST, FEW_PRODUCTS, SRC, WEIGHTS, Library
 from irrun.engines.onednn.posts import DOUBTFUL, bias, chain
 from irrun.engines.onednn.tensors import channels_last, given_as, packed
 from irrun.engines.windows import transposed_axes_of
-from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
+from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.engines.work import chain as chain_calls
 from irrun.spec.op import Array
 
@@ -30,21 +30,12 @@ MAX_WEIGHTS = 1 << 20
 
 def compile(library: Library, work: Work) -> Compiled | None:
     """A transposed convolution of f32 without overlaps, groups or cropping, for sizes that may be others soon."""
-    if "Backprop" not in work.name:
+    if not _is_of_tiles(work):
         return None
     (data, filters), result = work.required(2), work.outputs[0]
-    value = filters.value
-    if value is None or any(own.type != "f32" for own in (data, filters, result)):
-        return None
-    grouped = work.name.startswith("Group")
-    if grouped and filters.shape[0] > 1:
-        return None
+    value, grouped = filters.value, work.name.startswith("Group")
+    assert value is not None
     channels, outputs, *kernel = filters.shape[grouped:]
-    axes = transposed_axes_of(work, kernel)
-    if any(axis.kernel > 1 and axis.dilation > 1 for axis in axes):
-        return None
-    if any(axis.stride != axis.kernel or axis.begin or axis.size != axis.windows * axis.kernel for axis in axes):
-        return None
     columns = kernel[-1] * outputs
     added = bias(work, 1)
     posts = chain(work.posts[added is not None :], work, lambda _: None)
@@ -92,11 +83,29 @@ def compile(library: Library, work: Work) -> Compiled | None:
             calls.append(primitive.bind(arguments, scratch))
         return chain_calls(calls)
 
-    given = channels_last(library, data.shape, "f32")
-    wants: dict[int, Layout | None] = {} if lies_so(data, given) else {0: given}
+    wants = unless_so(data, channels_last(library, data.shape, "f32"))
     doubtful = any(post.name in DOUBTFUL for post in work.posts)
     gives, taken = given_as(work, lying), frozenset({1})
     return Compiled(bind, primitive.scratch, wants, gives, taken, doubtful, pending=primitive.pending)
+
+
+def _is_of_tiles(work: Work) -> bool:
+    """Whether it is a transposed convolution of f32 with constant filters and one group, whose windows lie side by
+    side and fill the result."""
+    if "Backprop" not in work.name:
+        return False
+    (data, filters), grouped = work.required(2), work.name.startswith("Group")
+    if filters.value is None or any(own.type != "f32" for own in (data, filters, *work.outputs)):
+        return False
+    if grouped and filters.shape[0] > 1:
+        return False
+    return all(
+        axis.stride == axis.kernel
+        and axis.begin == 0
+        and axis.size == axis.windows * axis.kernel
+        and (axis.kernel == 1 or axis.dilation == 1)
+        for axis in transposed_axes_of(work, filters.shape[2 + grouped :])
+    )
 
 
 def _taps(grouped: bool, place: tuple[int, ...], filters: Array) -> Array:

@@ -13,7 +13,7 @@ from irrun.engines.memory import ITEM, aligned
 from irrun.engines.plain import plain_call
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.convolution import compile_convolution
-from irrun.engines.windows import axes_of
+from irrun.engines.windows import axes_of, places_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Work
 from irrun.spec.op import Array
 
@@ -29,9 +29,8 @@ def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
     if prod(filters.shape[1:]) > LONGEST:
         return None
     axes = axes_of(work.attrs, data.shape[2:], filters.shape[2:], output.shape[2:])
-    places = [axis.places(slice(0, axis.windows)) for axis in axes]
+    elements, places = places_of(axes, [slice(0, axis.windows) for axis in axes])
     shape = (*data.shape[:2], *(axis.covered(axis.windows) for axis in axes))
-    begun, put = ((slice(None), slice(None), *parts) for parts in zip(*places, strict=True))
     signs = 2 * filters.value.reshape(filters.shape).astype(np.float32) - 1
     dense = Operand("f32", shape, dense_strides(shape)), Operand("f32", filters.shape, signs.strides, signs)
     window = {name: work.attrs[name] for name in ("strides", "dilations")}
@@ -44,7 +43,7 @@ def binary_convolution(work: Work, threads: Threads) -> Compiled | None:
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         frame = scratch[: prod(shape) * ITEM].view(np.float32).reshape(shape)
         convolve = inner.bind([frame, signs], outputs, scratch[room : room + inner.scratch] if inner.scratch else None)
-        source, inside, otherwise = inputs[0][begun], frame[put], plain_call(work, inputs, outputs)
+        source, inside, otherwise = inputs[0][elements], frame[places], plain_call(work, inputs, outputs)
 
         def call() -> None:
             ones = source == 1

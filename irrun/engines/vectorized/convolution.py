@@ -14,7 +14,7 @@ from irrun.engines.extents import view
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.threads import PRODUCT_SPEED, Threads, blocks, cuts, lengths
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.windows import Axis, axes_of, transposed_axes_of
+from irrun.engines.windows import Axis, axes_of, places_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array
@@ -178,12 +178,10 @@ def _columns(data: Array, axes: Sequence[Axis], block: Sequence[slice], frame: A
         return [partial(np.copyto, target, _patches(data[(slice(None), *first)], axes, counts))]
     shape = [axis.covered(count) for axis, count in zip(axes, counts, strict=True)]
     frame = frame[: len(data) * prod(shape)].reshape(len(data), *shape)
-    places = [axis.places(cut) for axis, cut in zip(axes, block, strict=True)]
-    inside = frame[(slice(None), *(place for _, place in places))]
-    source = data[(slice(None), *(elements for elements, _ in places))]
+    elements, places = places_of(axes, block)
     return [
         partial(frame.fill, 0),
-        partial(np.copyto, inside, source),
+        partial(np.copyto, frame[places], data[elements]),
         partial(np.copyto, target, _patches(frame, axes, counts)),
     ]
 

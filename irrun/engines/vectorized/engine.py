@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from importlib import import_module
 from math import prod
+from typing import Any
 
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized import compressed, functions
@@ -16,6 +17,9 @@ from irrun.engines.work_cache import WorkCache
 
 Compiler = Callable[[Work, Threads], Compiled | None]
 """What prepares the works of an op, given the threads that it may use; None as its answer leaves the work to others."""
+
+Opener = Callable[[Work, Threads], OpenCall | None]
+"""What gives calls for works of an op whose sizes are open."""
 
 MODULES = {
     "elementwise": """
@@ -59,8 +63,8 @@ MODULES = {
     "tables": "Table-0",
     "fourier": "DFT-7 IDFT-7 RDFT-9 IRDFT-9 STFT-15",
 }
-"""Each has a table `COMPILERS` of these ops, which it computes, but for those that `OPENERS` alone has. They are loaded
-as far as a model needs them."""
+"""Of these ops each has a table `COMPILERS` of what prepares works, `OPENERS` of what has a call for any sizes. They
+are loaded as far as a model needs them."""
 
 _MODULE_OF = {op: module for module, ops in MODULES.items() for op in ops.split()}
 
@@ -77,30 +81,16 @@ elements from which on these are worth a pass of their own. FakeQuantize is eigh
 QUANTIZING = frozenset({"FakeQuantize-1"})
 
 
-def compilers_of(module: str) -> dict[str, Compiler]:
-    """The table of a module."""
-    compilers: dict[str, Compiler] = import_module(f"irrun.engines.vectorized.{module}").COMPILERS
-    return compilers
-
-
 def module_of(op: str) -> str | None:
     """The module that computes an op."""
     return _MODULE_OF.get(op)
 
 
 @cache
-def compiler_of(op: str) -> Compiler | None:
-    """What prepares the works of an op."""
+def of_module(op: str, table: str) -> Any:
+    """What a table of the module that computes an op has for it, None where it has nothing."""
     module = module_of(op)
-    return None if module is None else compilers_of(module).get(op)
-
-
-@cache
-def opener_of(op: str) -> Callable[[Work, Threads], OpenCall | None] | None:
-    """What gives calls for works of an op whose sizes are open, if its module has a table `OPENERS` of such."""
-    module = module_of(op)
-    openers = {} if module is None else getattr(import_module(f"irrun.engines.vectorized.{module}"), "OPENERS", {})
-    return openers.get(op)
+    return None if module is None else getattr(import_module(f"irrun.engines.vectorized.{module}"), table, {}).get(op)
 
 
 class VectorizedEngine:
@@ -127,7 +117,9 @@ class VectorizedEngine:
 
         Posts that others are quicker with are left to these, which are asked for them when they stand alone.
         """
-        compiler = compressed.COMPRESSED.get(work.name) if work.compressed else compiler_of(work.name)
+        compiler: Compiler | None = (
+            compressed.COMPRESSED.get(work.name) if work.compressed else of_module(work.name, "COMPILERS")
+        )
         if compiler is None or any(0 in own.shape or own.layout for own in work.tensors):
             return None
         if any(self._is_slow(work, post) for post in work.posts) and prod(work.outputs[0].shape) >= MANY:
@@ -159,7 +151,7 @@ class VectorizedEngine:
         self.pool.call(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
-        opener = None if work.posts else opener_of(work.name)
+        opener: Opener | None = None if work.posts else of_module(work.name, "OPENERS")
         return None if opener is None else opener(work, self.pool)
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:

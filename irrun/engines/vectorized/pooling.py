@@ -12,7 +12,7 @@ import numpy as np
 from irrun.engines.memory import ITEM, aligned
 from irrun.engines.threads import Threads, cuts, lengths
 from irrun.engines.vectorized.posts import Posts, posts_of
-from irrun.engines.windows import Axis, axes_of
+from irrun.engines.windows import Axis, axes_of, places_of
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.spec.op import Array
 
@@ -108,10 +108,8 @@ def _pooled(
     calls: list[Call] = []
     if len(rooms) == len(axes):
         frame, *rooms = rooms
-        places = [axis.places(slice(0, axis.windows)) for axis in axes]
-        inside = frame[(slice(None), *(place for _, place in places))]
-        source = data[(slice(None), *(elements for elements, _ in places))]
-        calls += [partial(frame.fill, padding), partial(np.copyto, inside, source)]
+        elements, places = places_of(axes, [slice(0, axis.windows) for axis in axes])
+        calls += [partial(frame.fill, padding), partial(np.copyto, frame[places], data[elements])]
         data = frame
     for number, (axis, target) in enumerate(zip(axes, [*rooms, output], strict=True), 1):
         before = (slice(None),) * number

@@ -66,6 +66,8 @@ def halved(attrs: Any) -> bool:
 
 
 def parameters_of(kind: Kind, geometry: Extent, W: Any, R: Any, B: Any, attrs: Any) -> Parameters:
+    """The weights [directions, gates * hidden, ...] and biases of an op with its gates in the order of the loop, and
+    what sigmoids are given halved where it is to come so."""
     directions, hidden, count = geometry.directions, geometry.hidden, len(kind.gates)
     order = list(kind.gates)
     factors = np.array([0.5 if halved(attrs) and gate < kind.curved else 1 for gate in range(count)], np.float32)

@@ -21,9 +21,9 @@ from irrun.engines.axes import (
     canonical_strides,
     constant_axes,
     dense_strides,
-    lies_so,
     ordered_strides,
     reshaped_strides,
+    unless_so,
 )
 from irrun.engines.extents import view
 from irrun.engines.orders import reordered
@@ -207,7 +207,7 @@ def in_memory_order(
     if len(output.shape) < len(kept):
         steps = tuple(step for axis, step in enumerate(steps) if axis not in along)
     layout = Strided(canonical_strides(output.shape, steps), item * prod(kept))
-    return with_posts(work, bound, gives={} if lies_so(output, layout) else {0: layout})
+    return with_posts(work, bound, gives=unless_so(output, layout))
 
 
 def _of_whole(ufunc: np.ufunc, along: Sequence[int], kept: tuple[int, ...]) -> Bind:

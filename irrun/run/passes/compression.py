@@ -118,7 +118,7 @@ class _Compression:
     def integers(self) -> dict[int, CompressedWeights]:
         """The weights that can be multiplied as integers, with data that are quantized."""
         found: dict[int, CompressedWeights] = {}
-        grids = Grids(self._program, self._value)
+        grids, alone = Grids(self._program, self._value), self._program.sole_readers()
         for instruction in self._program.instructions:
             number = instruction.inputs[1] if len(instruction.inputs) > 1 else None
             if number is None or self._program.tensors[number].type != "f32" or grids.of(instruction.inputs[0]) is None:
@@ -127,8 +127,7 @@ class _Compression:
                 continue
             weights = self._weights(number) or self._quantized(self._makers.get(number))
             plain = None if weights is None else integer_weights(weights, instruction)
-            alone = len(self._readers[number]) == 1 and number not in self._program.results
-            if plain is not None and alone:
+            if plain is not None and number in alone:
                 found[number] = plain
         return found
 

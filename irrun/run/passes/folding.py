@@ -147,6 +147,7 @@ class Folding:
         return Tensor(tensor.type, presumed.shape(tensor.shape), tensor.content)
 
     def _answer(self, instruction: Instruction, inputs: list[Tensor | None]) -> Inferred:
+        """What the rule of an instruction says of inputs, which programs of a setting remember. Raises Violation."""
         op, attrs, answers = instruction.op, instruction.attrs, self.setting.answers
         if instruction.bodies:
             inference, bodies = Inference(self.setting.weights), {}  # another round knows other sizes

@@ -53,7 +53,7 @@ class _Rewriting:
     def __init__(self, program: Program, setting: Setting) -> None:
         self._old, self.program, self._setting = program, program.begun(), setting
         self.program.compressed = {**program.compressed}
-        self._makers, self._readers = program.makers(), program.readers()
+        self._makers, self._readers = program.makers(), program.sole_readers()
         self._done: set[Instruction] = set()
 
     def add(self, instruction: Instruction) -> None:
@@ -72,12 +72,9 @@ class _Rewriting:
             return None
         if not self._setting.closed(multiplied, self._old) or self._type(multiplied.outputs[0]) != "i32":
             return None
-        result = multiplied.outputs[0]
-        readers = self._readers[result]
-        weights = self._old.constant(multiplied.inputs[1])
-        if len(readers) != 1 or result in self._old.results or weights is None or not weights.size:
+        converted, weights = self._readers.get(multiplied.outputs[0]), self._old.constant(multiplied.inputs[1])
+        if converted is None or weights is None or not weights.size:
             return None
-        converted = readers[0]
         if converted.op.trait(Converting) is None or self._type(converted.outputs[0]) != "f32":
             return None
         data, zero, difference = self._makers.get(multiplied.inputs[0]), None, None

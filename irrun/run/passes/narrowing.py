@@ -51,6 +51,7 @@ def narrow(program: Program, setting: Setting) -> Program:
 
 
 def is_heavy(instruction: Instruction) -> bool:
+    """Whether an instruction is worth bf16 by itself: a product of some kind."""
     return _has(instruction, HEAVY)
 
 

@@ -59,25 +59,25 @@ class _Search:
         self._program, self._setting = program, setting
         self._found: dict[Hashable, Array] = {}  # what instructions make of numbers, by all that there is to it
         self._known: dict[Hashable, bool] = {}
-        self._makers, self._readers = program.makers(), program.readers()
+        self._makers, self._readers = program.makers(), program.sole_readers()
 
     def behind(self, mean: Instruction) -> tuple[int, Instruction] | None:
         """The identity of the last op of a normalization around `mean`, with what takes its place, if there is one."""
         squares = mean.inputs[0] if mean.inputs else None
         square = self._makers.get(squares)
-        if square is None or not self._is_mean(mean) or self._reader(squares) is None or not self._is_step(square):
+        if square is None or not self._is_mean(mean) or squares not in self._readers or not self._is_step(square):
             return None
         data = next((read for read in square.inputs if read not in self._program.constants), None)
         if data is None or not self._are(self._values(square, data, _SIGNED), _SQUARES):
             return None
-        last, eps = self._reader(mean.outputs[0]), None
+        last, eps = self._readers.get(mean.outputs[0]), None
         if last is not None and self._is_step(last):
             eps = self._offset(last)
         if eps is None or last is None:
             return None
         number, values = last.outputs[0], _NUMBERS
         for _ in range(MAX_STEPS + 1):
-            last = self._reader(number)
+            last = self._readers.get(number)
             if last is None or not self._is_step(last):
                 return None
             if data in last.inputs:
@@ -94,11 +94,6 @@ class _Search:
         if not same_shapes(tensors[data].shape, tensors[last.outputs[0]].shape):  # constants may add axes
             return None
         return id(last), last.changed(op=ROOT_MEAN_SQUARE, attrs=with_eps(eps), types={}, inputs=(data,))
-
-    def _reader(self, number: int | None) -> Instruction | None:
-        """The instruction that alone reads a tensor."""
-        readers = self._readers[number]
-        return readers[0] if len(readers) == 1 and number not in self._program.results else None
 
     def _is_mean(self, instruction: Instruction) -> bool:
         """Whether an instruction gives the means along the last axis, which stays there with one element."""

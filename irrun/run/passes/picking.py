@@ -26,15 +26,14 @@ LEAST = 1 << 14
 def pick(program: Program, setting: Setting) -> Program:
     if not setting.transforms or not any(own.op.trait(Lookup) for own in program.instructions):
         return program
-    makers, readers = program.makers(), program.readers()
+    makers, readers = program.makers(), program.sole_readers()
     instructions = []
     for instruction in program.instructions:
         trait = instruction.op.trait(MatrixProduct)
         for side in (0, 1) if trait is not None and setting.closed(instruction, program) else ():
             number, other = instruction.inputs[side], instruction.inputs[1 - side]
             lookup = makers.get(number)
-            alone = lookup is not None and len(readers[number]) == 1 and number not in program.results
-            found = _picked(program, setting, lookup, other) if alone and lookup is not None else None
+            found = None if lookup is None or number not in readers else _picked(program, setting, lookup, other)
             if found is None or trait is None:
                 continue
             turned = [instruction.attrs[name] for name in (trait.transpose_a, trait.transpose_b)]

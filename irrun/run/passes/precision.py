@@ -67,6 +67,7 @@ def retype(program: Program, precision: str) -> Program:
 
 
 def programs(program: Program) -> Iterator[Program]:
+    """A program and those of all bodies in it."""
     yield program
     for instruction in program.instructions:
         for _, body in instruction.bodies.values():
