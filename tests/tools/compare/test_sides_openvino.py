@@ -254,6 +254,16 @@ def test_a_message_names_our_layer(cpu, tmp_path):
     assert "Exception from" not in str(failed.value)
 
 
+def test_a_message_names_an_input_without_quotes(cpu, tmp_path):
+    net = Builder()
+    x = net.parameter("x of mine", "f32", "...")
+    net.result(*net.layer("ReLU", [x], [("f32", ())]))
+    side = cpu(irrun.read_model(net.save(tmp_path)))
+    with pytest.raises(SideFailed) as caught:
+        side.outputs([{"x of mine": F32([1])}])
+    assert caught.value.layer.name == "x of mine"
+
+
 def test_a_device_that_is_not_there(block):
     _, model, _ = block
     with pytest.raises(EngineError, match=r"there is no device `NOTHING`; there are .*CPU"):

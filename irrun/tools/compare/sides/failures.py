@@ -14,7 +14,7 @@ from irrun.tools.compare.sides.contract import SideFailed
 _NOISE = ("Exception from ", "Exception during initialization: ")
 """Lines of a message that say where in the sources of a library it comes from."""
 
-_FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:")
+_FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:", " name: {}\n")
 """How the names of layers stand in messages."""
 
 MAX_KNOWN = 3
@@ -37,7 +37,8 @@ def shortened(message: str) -> str:
 
 def named_in(message: str, layers: Mapping[str, Layer]) -> Layer | None:
     """The layer that a message names in quotes, or as the node that it is about; of several the longest name."""
-    found = [name for name in layers if name in message and any(form.format(name) in message for form in _FORMS)]
+    text = f"{message}\n"
+    found = [name for name in layers if name in text and any(form.format(name) in text for form in _FORMS)]
     return layers[max(found, key=len)] if found else None
 
 
