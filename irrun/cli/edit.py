@@ -142,7 +142,7 @@ def edit(
             raise click.UsageError(str(error), context) from None
         report = validate(model)
         if not report.ok:
-            show(report.errors)
+            show(history.placed(report.errors))
             say("error", "the edited model is not valid; nothing is written")
             context.exit(1)
         if archive is not None:
@@ -152,7 +152,7 @@ def edit(
                 write_model(model, output)
         except ValueError as error:
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
-    show(report.warnings)
+    show(history.placed(report.warnings))
     tell(f"{output}: {counted(sum(1 for _ in model.graph.walk()), 'layer')}", err=True)
 
 
