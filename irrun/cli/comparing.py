@@ -11,6 +11,7 @@ import click
 from irrun.cli.options import RANDOM, RANDOM_SHAPES, made_up
 
 if TYPE_CHECKING:
+    from irrun.ir.graph import Model
     from irrun.run.executor import GraphExecutor
     from irrun.tools.compare.replay import Course, Given
 
@@ -90,6 +91,18 @@ TIMEOUT = click.option(
     show_default=True,
     help="Seconds that a device may take a call.",
 )
+
+
+def check_names(context: click.Context, model: Model, tolerances: Given) -> None:
+    """Refuse tolerances that are for nothing of a model. Raises click.BadParameter."""
+    if not tolerances:
+        return
+    from irrun.tools.compare.replay import names_in, refuse_unknown
+
+    try:
+        refuse_unknown(names_in(model), tolerances, "the model")
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param_hint="--tol") from None
 
 
 def advice(archives: Sequence[Path], seed: int | None, _: str) -> str | None:

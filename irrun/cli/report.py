@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.comparing import (
+    CONFIG,
+    FAILED,
+    INPUT_OPTIONS,
+    TIMEOUT,
+    advice,
+    check_names,
+    courses_of,
+    tolerances_option,
+)
 from irrun.cli.files import STANDARD, keep_apart, require_files, writing, written_file
 from irrun.cli.options import (
     ENGINE,
@@ -224,6 +233,7 @@ def _compared(
 
     tell("comparing")
     executor = reference(model, None, max_memory)
+    check_names(context, model, tolerances)
     courses = inputs(executor)
     try:
         with closing(open_side(other, executor.model, options)) as side:
