@@ -285,6 +285,17 @@ def test_a_setting_that_the_device_does_not_have(block, cpu):
         side.outputs([inputs])
 
 
+def test_what_is_known_of_layers_is_not_told_of_settings(tmp_path):
+    net = Builder()
+    x = net.parameter("x", "f32", "...")
+    net.result(*net.layer("ReduceMean", [x, net.constant(np.array([-1]))], [("f32", ())], keep_dims="true"))
+    path = net.save(tmp_path)
+    for config, told in (({}, True), ({"NO_SUCH_KEY": "1"}, False), ({"INFERENCE_PRECISION_HINT": "f99"}, False)):
+        with pytest.raises(SideFailed) as failed:
+            irrun.compare(path, "ov:CPU", {"x": F32([1])}, options=Options(config=config))
+        assert bool(failed.value.known) == told
+
+
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])
 def test_a_process_that_dies_loses_one_call_only(block, name):
     side, _, inputs = block

@@ -17,6 +17,8 @@ _NOISE = ("Exception from ", "Exception during initialization: ")
 _FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:", " name: {}\n")
 """How the names of layers stand in messages."""
 
+_SETTING = re.compile(r"Unsupported property|property key")
+
 MAX_KNOWN = 3
 """Known deviations that a failure is told with."""
 
@@ -45,8 +47,11 @@ def named_in(message: str, layers: Mapping[str, Layer]) -> Layer | None:
 def known(error: SideFailed, inference: Inference) -> tuple[str, ...]:
     """The known refusals of a device that concern layers of a model, or crashes where it crashed.
 
-    They are those of the layer that the failure names if it has any, else those that are sure if there are any.
+    They are those of the layer that the failure names if it has any, else those that are sure if there are any; of a
+    setting that the device does not take there are none.
     """
+    if _SETTING.search(error.reason):
+        return ()
     kinds = ("refuses", "crashes") if error.signal else ("refuses",)
     found = [
         (layer, deviation)
