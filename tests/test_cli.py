@@ -574,7 +574,7 @@ def test_an_output_that_is_a_link_to_itself(tmp_path):
         ("image=" + "1" * 6000, "the shape of `image` has a dimension of 6000 characters, expected a number"),
         ("image=" + "0" * 6000 + "5", "the shape of `image` has a dimension of 6001 characters"),
         ("image=2.." + "9" * 6000, "the shape of `image` has a dimension of 6003 characters"),
-        ("image=" + "9" * 20, "has the dimension `99999999999999999999`, which does not fit into 64 bits"),
+        ("image=" + "9" * 20, "has the dimension `99999999999999999999`, which does not fit into 64 bits\n"),
         ("1" * 6000 + "=2", "[... 5700 characters ...]"),
     ],
     ids=["digits", "zeros", "bound", "large", "input"],

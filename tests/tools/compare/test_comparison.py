@@ -669,6 +669,14 @@ def test_a_tolerance_for_nothing_is_refused():
         irrun.compare(CNN, "engine:numpy", inputs_of("cnn"), tolerances=[parse("nosuch:f16")])
 
 
+def test_tolerances_are_texts_as_on_the_command_line():
+    given = inputs_of("cnn")
+    found = irrun.compare(CNN, "precision:f16", given, tolerances=["probabilities:0.5,0.5", "Relu_50:exact"])
+    assert found.outputs[0].worst.tolerance == parse("0.5,0.5")[1]
+    with pytest.raises(ValueError, match="`f33` is neither ATOL"):
+        irrun.compare(CNN, "engine:numpy", given, tolerances=["f33"])
+
+
 def test_codes_of_eight_bits_are_tipped_by_rounding_at_full_precision_too(tmp_path):
     """A step of the grid is 40 dB below the result, where no grid lets rounding come through alone: 80 dB."""
 
