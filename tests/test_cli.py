@@ -502,6 +502,20 @@ def test_wrong_use_is_status_2(tmp_path):
     irrun("unknown", status=2)
 
 
+def test_nan_is_no_number_of_an_option(tmp_path):
+    given = "--inputs", CNN.with_name("inputs.npz")
+    for args in (
+        ("execute", CNN, *given, "--expect", CNN.with_name("inputs.npz"), "--rtol", "nan"),
+        ("execute", CNN, *given, "--expect", CNN.with_name("inputs.npz"), "--atol", "NaN"),
+        ("edit", CNN, "--weights", "f16", "-o", tmp_path / "out.xml", "--tolerance", "nan"),
+        ("sweep", CNN, "--do", "validate", "--timeout", "nan"),
+    ):
+        assert "is no number" in irrun(*args, status=2).stderr
+    assert "not of the form NAME=file.npy" in irrun("execute", CNN, "--input", "image=", status=2).stderr
+    irrun("sweep", CNN, "--do", "validate", "--timeout", "inf")
+    irrun("compare", CNN, "ov:CPU", *given, "--outputs-only", "--timeout", "inf")
+
+
 @pytest.mark.parametrize(
     "command",
     [

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
-from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, tell, warnings_said
+from irrun.cli.options import MAX_MEMORY, Number, failures_said, ops_option, say, show, tell, warnings_said
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
 
@@ -96,7 +96,7 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     "become these, and where it begins behind tensors, what these were.",
 )
 @click.option(
-    "--tolerance", type=click.FloatRange(0), default=1e-5, show_default=True, help="What --verify lets results differ "
+    "--tolerance", type=Number(0), default=1e-5, show_default=True, help="What --verify lets results differ "
     "by, relative to the largest number of an output."
 )  # fmt: skip
 @MAX_MEMORY

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -33,6 +34,27 @@ class Renamed(click.Option):
             return super().get_help_record(ctx)
         finally:
             self.opts = names
+
+
+class Number(click.FloatRange):
+    """A number from `least` on, which NaN is not; one above `most` is taken for that."""
+
+    def __init__(self, least: float, most: float = math.inf) -> None:
+        super().__init__(least)
+        self._most = most
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value} is no number.", param, ctx)
+        return min(number, self._most)
+
+
+class Seconds(Number):
+    """How long something may take. Systems wait for 24 days at most."""
+
+    def __init__(self, least: float) -> None:
+        super().__init__(least, 2e6)
 
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
