@@ -512,7 +512,7 @@ def test_nan_is_no_number_of_an_option(tmp_path):
     ):
         assert "is no number" in irrun(*args, status=2).stderr
     assert "not of the form NAME=file.npy" in irrun("execute", CNN, "--input", "image=", status=2).stderr
-    irrun("sweep", CNN, "--do", "validate", "--timeout", "inf")
+    assert "1 ok" in irrun("sweep", CNN, "--do", "validate", "--timeout", "inf").stdout
     irrun("compare", CNN, "ov:CPU", *given, "--outputs-only", "--timeout", "inf")
 
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import RANDOM, RANDOM_SHAPES, Seconds, made_up
+from irrun.cli.options import RANDOM, RANDOM_SHAPES, Number, made_up
 
 if TYPE_CHECKING:
     from irrun.ir.graph import Model
@@ -86,7 +86,7 @@ CONFIG = click.option(
 )
 TIMEOUT = click.option(
     "--timeout",
-    type=Seconds(1),
+    type=Number(1),
     default=600.0,
     show_default=True,
     help="Seconds that a device may take a call.",

@@ -37,24 +37,13 @@ class Renamed(click.Option):
 
 
 class Number(click.FloatRange):
-    """A number from `least` on, which NaN is not; one above `most` is taken for that."""
-
-    def __init__(self, least: float, most: float = math.inf) -> None:
-        super().__init__(least)
-        self._most = most
+    """A number in a range, which NaN is not."""
 
     def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
         number = float(super().convert(value, param, ctx))
         if math.isnan(number):
             self.fail(f"{value} is no number.", param, ctx)
-        return min(number, self._most)
-
-
-class Seconds(Number):
-    """How long something may take. Systems wait for 24 days at most."""
-
-    def __init__(self, least: float) -> None:
-        super().__init__(least, 2e6)
+        return number
 
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))
