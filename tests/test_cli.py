@@ -502,6 +502,20 @@ def test_wrong_use_is_status_2(tmp_path):
     irrun("unknown", status=2)
 
 
+def test_a_name_that_is_too_long_for_a_file_is_none_of_a_side(tmp_path):
+    name = "a" * 3000
+    given = "--inputs", CNN.with_name("inputs.npz")
+    for args in (
+        ("compare", CNN, name, *given),
+        ("compare", CNN, f"ov:{name}", *given),
+        ("tune", CNN, "--device", name, *given, "-o", tmp_path / "out.xml"),
+        ("report", CNN, "--compare", f"{name}.json", *given, "-o", tmp_path / "out.html"),
+        ("reduce", CNN, "--diverges", name, *given, "-o", tmp_path / "out"),
+    ):
+        assert f"there is no {'device `' if 'ov:' in str(args[2]) else 'file '}aaa" in irrun(*args, status=2).stderr
+    assert "there is no file aaa" in irrun("sweep", CNN, "--do", "compare", "--against", name, *given, status=3).stdout
+
+
 def test_nan_is_no_number_of_an_option(tmp_path):
     given = "--inputs", CNN.with_name("inputs.npz")
     for args in (

@@ -179,9 +179,10 @@ def _results(context: click.Context, path: Path) -> Comparison | None:
     """What `irrun compare -o` has written; None for what is something else."""
     if path.suffix.lower() != ".json":
         return None
-    if not path.exists():
+    from irrun.files import is_there, open_regular
+
+    if not is_there(path):
         raise click.BadParameter(f"there is no file {path}", context, param_hint="--compare")
-    from irrun.files import open_regular
     from irrun.tools.compare.results import Comparison
 
     given: Any = None
