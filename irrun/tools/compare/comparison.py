@@ -83,8 +83,9 @@ def compare(
     `tolerances` are texts as `irrun compare --tol` takes them, such as "f32" or "logits:1e-3,1e-2", or pairs of a name,
     or None for all outputs, and a `Tolerance`.
 
-    Raises IRError where the model cannot be run, InputError where inputs do not fit, ValueError where there is no such
-    side, or tolerances are none, EngineError where it is not installed, SideFailed where it fails.
+    Raises IRError where the model cannot be run, InputError where inputs do not fit, ExecutionError where they break a
+    constraint of a layer, ValueError where there is no such side, or tolerances are none, EngineError where it is not
+    installed, SideFailed where it fails.
 
     >>> import irrun
     >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
@@ -184,7 +185,12 @@ class _Flow:
         if isinstance(side, Stepwise):
             side = side.part(begin, len(course.steps))
         self._tell(f"{side.name} runs on {course.name}")
-        theirs = side.outputs(course.steps)
+        try:
+            theirs = side.outputs(course.steps)
+        except SideFailed as error:
+            if error.phase == "run":
+                self._beside.run(course, lambda _: None)  # raises where the inputs are at fault
+            raise
         converted = side.kind in ("model", "recorded")
         alike = self._quantized and isinstance(side, Alike) and side.rounds_alike
         given = side.runtime(), side.precision, self._tolerances, converted, alike

@@ -1,6 +1,7 @@
 """Whole comparisons: agreement, faults that are planted, fusions, steps of a session, and what is said of all that."""
 
 import json
+from contextlib import closing
 from pathlib import Path
 
 import numpy as np
@@ -15,6 +16,7 @@ from irrun.tools.compare.rechecking import rejudged
 from irrun.tools.compare.replay import Course
 from irrun.tools.compare.results import Comparison
 from irrun.tools.compare.sides.contract import Observation, Runtime, SideFailed
+from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.tolerances import parse
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -698,6 +700,21 @@ def test_codes_of_eight_bits_are_tipped_by_rounding_at_full_precision_too(tmp_pa
         path = model(str(levels), levels)
         (output,) = irrun.compare(path, Made(path, {"last:0": tipped}), given, outputs_only=True).outputs
         assert output.agrees is agree
+
+
+def test_inputs_that_a_device_fails_for_are_at_fault_themselves(tmp_path):
+    b = Builder()
+    x, i, u = b.parameter("x", "f32", (4, 2)), b.parameter("i", "i64", (1,)), b.parameter("u", "f32", (1, 2))
+    given = [x, i, u, b.constant(np.array(0))]
+    b.result(b.layer("ScatterUpdate", given, [("f32", (4, 2))], version="opset3", name="scatter")[0])
+    arrays = {"x": np.ones((4, 2), F32), "i": np.array([9]), "u": np.ones((1, 2), F32)}
+    path = b.save(tmp_path)
+    with pytest.raises(irrun.ExecutionError, match=r"`indices\[0\]` is 9, outside \[0, 4\)"):
+        irrun.compare(path, "ov:CPU", arrays)
+    model = irrun.read_model(path)
+    with closing(open_side("ov:CPU", model)) as side, pytest.raises(SideFailed) as failed:
+        side.outputs([arrays])
+    assert failed.value.layer.name == "scatter"
 
 
 def test_a_refusal_that_is_known_is_told_as_such(tmp_path):

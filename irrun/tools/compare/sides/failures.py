@@ -19,6 +19,9 @@ _FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:", " name: {}\n"
 
 _SETTING = re.compile(r"Unsupported property|property key")
 
+_OUTPUT = re.compile(r"\.\d+(?=['\"` :\n])")
+"""The number of an output, as it may stand behind the name of a layer."""
+
 MAX_KNOWN = 3
 """Known deviations that a failure is told with."""
 
@@ -39,9 +42,11 @@ def shortened(message: str) -> str:
 
 def named_in(message: str, layers: Mapping[str, Layer]) -> Layer | None:
     """The layer that a message names in quotes, or as the node that it is about; of several the longest name."""
-    text = f"{message}\n"
-    found = [name for name in layers if name in text and any(form.format(name) in text for form in _FORMS)]
-    return layers[max(found, key=len)] if found else None
+    for text in (f"{message}\n", _OUTPUT.sub("", f"{message}\n")):
+        found = [name for name in layers if name in text and any(form.format(name) in text for form in _FORMS)]
+        if found:
+            return layers[max(found, key=len)]
+    return None
 
 
 def known(error: SideFailed, inference: Inference) -> tuple[str, ...]:
