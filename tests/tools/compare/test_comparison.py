@@ -14,7 +14,7 @@ from irrun.tools.compare.passes import Trace, trace
 from irrun.tools.compare.rechecking import rejudged
 from irrun.tools.compare.replay import Course
 from irrun.tools.compare.results import Comparison
-from irrun.tools.compare.sides.contract import Observation, Runtime, SideFailed
+from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed
 from irrun.tools.compare.sides.failures import named_in
 from irrun.tools.compare.tolerances import parse
 
@@ -699,6 +699,22 @@ def test_codes_of_eight_bits_are_tipped_by_rounding_at_full_precision_too(tmp_pa
         path = model(str(levels), levels)
         (output,) = irrun.compare(path, Made(path, {"last:0": tipped}), given, outputs_only=True).outputs
         assert output.agrees is agree
+
+
+def test_what_a_device_shows_in_a_narrow_type_is_no_fault_of_who_reads_it_in_a_wide_one(tmp_path):
+    """It computes in f32, where nobody sees the digits that f16 has not, and other readers see all of them."""
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[4]", name="x")
+        wide = g.Convert(g.Convert(x, destination_type="f16", name="narrow"), destination_type="f32", name="wide")
+        g.Result(g.Add(wide, wide, name="sum"))
+        g.Result(g.ReLU(x, name="positive"))
+        g.Result(g.ReLU(g.Convert(x, destination_type="f16", name="other")))
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    given = {"x": F32([1.0001, 2.0003, 0.1, -3.3])}
+    options = Options(config={"INFERENCE_PRECISION_HINT": "f32"})
+    found = irrun.compare(tmp_path / "m.xml", "ov:CPU", given, options=options)
+    assert found.agrees, found.diagnostics
+    assert {"narrow:0", "wide:0", "positive:0"} <= {tensor.key for tensor in found.tensors}
 
 
 def test_inputs_that_a_device_fails_for_are_at_fault_themselves(tmp_path):
