@@ -238,6 +238,17 @@ def test_a_model_from_memory(block, cpu):
     assert side.outputs([inputs])[0]["block"].shape == (2, 7, 32)
 
 
+def test_a_model_that_was_built_or_changed_in_memory(tmp_path):
+    with irrun.build("m") as g:
+        g.Result(g.Clamp(g.Parameter("f32[2]", name="x"), min=0.0, max=6.0, name="limit"), name="y")
+    assert irrun.compare(g.model, "ov:CPU", {"x": F32([1, 9])}).agrees
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    model = irrun.read_model(tmp_path / "m.xml")
+    model.set_attribute(model.layer("limit"), "max", 3.0)
+    assert irrun.compare(model, "ov:CPU", {"x": F32([1, 9])}).agrees
+    assert not irrun.compare(tmp_path / "m.xml", "ov:CPU", {"x": F32([1, 9])}).outputs[0].differing
+
+
 def test_a_message_names_our_layer(cpu, tmp_path):
     b = Builder()
     x = b.parameter("x", "f32", ("?", "?"))
