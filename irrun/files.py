@@ -14,6 +14,11 @@ _CHUNK = 1 << 24
 """Bytes that are read at once."""
 
 
+def is_there(name: str | os.PathLike[str]) -> bool:
+    """Whether there is a file or a folder of a name, which may be no name of any: methods of Path raise for some."""
+    return os.path.exists(name)  # noqa: PTH110
+
+
 def open_regular(path: Path) -> IO[bytes]:
     """A file to read; what is no regular file may block, or never end. Raises OSError."""
     if not stat.S_ISREG(path.stat().st_mode):

@@ -502,6 +502,34 @@ def test_wrong_use_is_status_2(tmp_path):
     irrun("unknown", status=2)
 
 
+def test_a_name_that_is_too_long_for_a_file_is_none_of_a_side(tmp_path):
+    name = "a" * 3000
+    given = "--inputs", CNN.with_name("inputs.npz")
+    for args in (
+        ("compare", CNN, name, *given),
+        ("compare", CNN, f"ov:{name}", *given),
+        ("tune", CNN, "--device", name, *given, "-o", tmp_path / "out.xml"),
+        ("report", CNN, "--compare", f"{name}.json", *given, "-o", tmp_path / "out.html"),
+        ("reduce", CNN, "--diverges", name, *given, "-o", tmp_path / "out"),
+    ):
+        assert f"there is no {'device `' if 'ov:' in str(args[2]) else 'file '}aaa" in irrun(*args, status=2).stderr
+    assert "there is no file aaa" in irrun("sweep", CNN, "--do", "compare", "--against", name, *given, status=3).stdout
+
+
+def test_nan_is_no_number_of_an_option(tmp_path):
+    given = "--inputs", CNN.with_name("inputs.npz")
+    for args in (
+        ("execute", CNN, *given, "--expect", CNN.with_name("inputs.npz"), "--rtol", "nan"),
+        ("execute", CNN, *given, "--expect", CNN.with_name("inputs.npz"), "--atol", "NaN"),
+        ("edit", CNN, "--weights", "f16", "-o", tmp_path / "out.xml", "--tolerance", "nan"),
+        ("sweep", CNN, "--do", "validate", "--timeout", "nan"),
+    ):
+        assert "is no number" in irrun(*args, status=2).stderr
+    assert "not of the form NAME=file.npy" in irrun("execute", CNN, "--input", "image=", status=2).stderr
+    assert "1 ok" in irrun("sweep", CNN, "--do", "validate", "--timeout", "inf").stdout
+    irrun("compare", CNN, "ov:CPU", *given, "--outputs-only", "--timeout", "inf")
+
+
 @pytest.mark.parametrize(
     "command",
     [
@@ -574,7 +602,7 @@ def test_an_output_that_is_a_link_to_itself(tmp_path):
         ("image=" + "1" * 6000, "the shape of `image` has a dimension of 6000 characters, expected a number"),
         ("image=" + "0" * 6000 + "5", "the shape of `image` has a dimension of 6001 characters"),
         ("image=2.." + "9" * 6000, "the shape of `image` has a dimension of 6003 characters"),
-        ("image=" + "9" * 20, "has the dimension `99999999999999999999`, which does not fit into 64 bits"),
+        ("image=" + "9" * 20, "has the dimension `99999999999999999999`, which does not fit into 64 bits\n"),
         ("1" * 6000 + "=2", "[... 5700 characters ...]"),
     ],
     ids=["digits", "zeros", "bound", "large", "input"],

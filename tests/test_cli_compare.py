@@ -281,6 +281,10 @@ def test_wrong_use_ends_with_2():
         ((CNN, "ov:", "--random", 1), "lacks a device"),
         ((CNN, "engine:numpy", "--inputs", "nothing.npz"), "nothing.npz"),
         ((CNN, "engine:numpy", "--random", 1, "--tol", "f33"), "did you mean"),
+        (
+            (CNN, "engine:numpy", "--random", 1, "--tol", "x:f32"),
+            "for --tol: a tolerance is for `x`, but the model has",
+        ),
         ((CNN, "engine:numpy", "--random", 1, "--config", "KEY"), "KEY=VALUE"),
         ((CNN, "engine:numpy", "--random", 1, "--config", "A=B"), "--config is for devices of OpenVINO"),
         ((CNN, "engine:numpy", "--random", 1, "--passes"), "those of OpenVINO"),
@@ -372,6 +376,21 @@ def test_tune_says_when_marks_are_not_enough_or_make_no_sense(tmp_path):
     assert "heeds no marks" in done.stderr
     done = irrun("tune", model, "--inputs", inputs, "--tol", "exact", "-o", tmp_path / "b.xml", status=1)
     assert "not good enough" in done.stdout
+
+
+def test_tune_asks_what_computes_where_weights_are_compressed(tmp_path):
+    """A device that computes in f32 then names the type of the weights."""
+    import irrun as package
+
+    with package.build("m") as g:
+        weights = np.random.default_rng(1).standard_normal((512, 64)).astype(np.float16)
+        product = g.MatMul(g.Parameter("f32[4,512]", name="x"), g.Convert(weights, destination_type="f32"))
+        g.Result(g.Tanh(g.Exp(g.Multiply(product, np.float32(0.01)))), name="y")
+    package.write_model(g.model, tmp_path / "m.xml")
+    config = "--config", "INFERENCE_PRECISION_HINT=f32"
+    command = "tune", tmp_path / "m.xml", "--random", 1, *config, "-o", tmp_path / "fixed.xml"
+    assert "0 of 0 layers in 16 bits" in irrun(*command, "--tol", "exact", status=1).stdout
+    assert "a tolerance is for `z`" in irrun(*command, "--tol", "z:exact", status=2).stderr
 
 
 def test_tune_marks_layers_in_bodies(tmp_path):

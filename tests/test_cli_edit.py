@@ -62,6 +62,20 @@ def test_append_with_a_map(tmp_path):
     assert "goes behind the --append" in command("edit", one, "-o", out, "--map", "a=b", "--fold", status=2).stderr
 
 
+def test_what_is_wrong_behind_an_appended_model_stands_in_its_file(tmp_path):
+    one, two, out = tmp_path / "one.xml", tmp_path / "two.xml", tmp_path / "out.xml"
+    with irrun.build("one") as g:
+        g.Result(g.ReLU(g.Parameter("f32[2,3]", name="x"), name="y"))
+    irrun.write_model(g.model, one)
+    with irrun.build("two") as g:
+        g.Result(g.MatMul(g.Parameter("f32[?,4]", name="x"), np.ones((4, 5), np.float32), name="product"))
+    irrun.write_model(g.model, two)
+    said = command("edit", one, "-o", out, "--append", two, status=1).stderr
+    line = next(n for n, text in enumerate(two.read_text().splitlines(), 1) if 'name="product"' in text)
+    assert f"--> {two}:{line}" in said
+    assert not out.exists()
+
+
 def test_a_target_that_cannot_be_reached_says_where(tmp_path):
     done = command("edit", MODEL, "-o", tmp_path / "out.xml", "--target", "2021.4", status=1)
     assert f"{MODEL}:2:1" in done.stderr

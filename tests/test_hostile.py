@@ -113,6 +113,15 @@ def test_three_hundred_thousand_layers(tmp_path):
     refused(written(tmp_path, text), "E104", seconds=10)
 
 
+def test_thousands_of_layers_that_are_only_counted_out_are_printed(tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (2,))
+    for _ in range(20_000):
+        (x,) = model.layer("ReLU", [x], [("f32", (2,))])
+    model.result(x)
+    assert "x~ReLU~20000 = ReLU-1(x~ReLU~19999)" in bounded("print", model.save(tmp_path), seconds=10).output
+
+
 def test_millions_of_elements(tmp_path):
     refused(written(tmp_path, net("<a/>" * 5_000_000)), "E104", seconds=10)
 
@@ -629,6 +638,7 @@ COMMANDS_WITH_NAMES = [
     ["extract", "MODEL", "--to", "0", "--inputs", "INPUTS", "-o", "OUT"],
     ["strip", "MODEL", "-o", "OUT"],
     ["inspect", "MODEL", "--layers", "--weights"],
+    ["inspect", "UNKNOWN"],
     ["validate", "MODEL", "--shape", "y=1"],
 ]
 
@@ -637,7 +647,7 @@ COMMANDS_WITH_NAMES = [
 def test_no_name_makes_lines_or_control_characters(command, tmp_path):
     evil = "\x9b2J\n::error \u202e"
     paths = {}
-    for name, op in (("MODEL", "ReLU"), ("OTHER", "Sigmoid")):
+    for name, op in (("MODEL", "ReLU"), ("OTHER", "Sigmoid"), ("UNKNOWN", "Nope")):
         model = Model()
         x = model.parameter(evil, "f32", (2,))
         model.result(model.layer(op, [x], [("f32", (2,))], name=f"{evil}{op}", names=[evil])[0])

@@ -225,6 +225,8 @@ def test_a_part_of_a_model_is_computed_up_to_any_tensor(chain):
 def test_a_part_that_is_not_there_is_refused(chain, name, message):
     with pytest.raises(ValueError, match=message):
         irrun.GraphExecutor(chain).run([X, Y], outputs=[name])
+    with pytest.raises(TypeError, match="`outputs` are names of tensors, but 0 is int"):
+        irrun.GraphExecutor(chain).run([X, Y], outputs=[0])
 
 
 def test_a_part_needs_only_its_own_inputs_and_leaves_variables_as_they_are():

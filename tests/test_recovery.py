@@ -97,6 +97,16 @@ MENDED = [  # of each the fix gives back the text that was
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("name", [b"&lt;cnn>", b"a&amp;/>", b"<cnn>"])
+def test_a_value_may_end_as_a_tag_does(name):
+    damaged = changed(b'precision="FP32"', b'precision="FP32" precision="FP32"')
+    found = all_of(damaged.replace(b'name="cnn"', b'name="%s"' % name))
+    assert [each for each in found if each[1] > 2] == all_of(damaged)
+    assert [message for _, line, message in found if line <= 2] == ["`<` stands in the value of `name`"] * (
+        name[:1] == b"<"
+    )
+
+
 @pytest.mark.parametrize(("old", "new", "message"), MENDED)
 def test_a_damage_is_told_once_and_mended(old, new, message):
     content = changed(old, new)

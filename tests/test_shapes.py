@@ -152,8 +152,8 @@ def test_roles_that_two_inputs_have_go_by_the_input(tmp_path):
         ("[N,C", "`[N,C` is not a layout"),
         ("N_", "`N_` is not a layout"),
         ("[N C]", "`[N C]` is not a layout"),
-        ("**SCALAR**", "the layout `**SCALAR**` has 0 axes, but the port 2 dimensions"),
-        ("NCH", "the layout `NCH` has 3 axes, but the port 2 dimensions"),
+        ("**SCALAR**", "the layout `**SCALAR**` has 0 axes, but the shape 2 dimensions"),
+        ("NCH", "the layout `NCH` has 3 axes, but the shape 2 dimensions"),
     ],
 )
 def test_layouts_are_those_that_openvino_reads(layout, says, tmp_path):
@@ -168,6 +168,31 @@ def test_layouts_are_those_that_openvino_reads(layout, says, tmp_path):
         assert found
     else:
         assert not found
+
+
+@pytest.mark.parametrize(
+    ("shape", "layout", "says"),
+    [
+        ("2,3", "[N,C]", None),
+        ("2,3,4", "[N,C]", "the layout `[N,C]` has 2 axes, but the shape 3 dimensions"),
+        ("2,3", "[N,C,H]", "the layout `[N,C,H]` has 3 axes, but the shape 2 dimensions"),
+        ("2,3,4", "[N,C,H]", None),
+        ("", "[N,C]", "the layout `[N,C]` has 2 axes, but the shape 0 dimensions"),
+        ("", "**SCALAR**", None),
+    ],
+)
+def test_layouts_of_inputs_are_those_of_their_shapes_whatever_ports_declare(shape, layout, says, tmp_path):
+    model = Model()
+    model.result(parameter(model, "x", (2, 3), layout))
+    path = model.save(tmp_path)
+    path.write_text(path.read_text().replace('shape="2,3"', f'shape="{shape}"'))
+    found = [d.message for d in irrun.validate(path).diagnostics if d.code == "E222"]
+    assert found == ([] if says is None else [says])
+    if says is None:
+        ov.compile_model(path, "CPU")
+    else:
+        with pytest.raises(RuntimeError, match="layout"):
+            ov.compile_model(path, "CPU")
 
 
 @pytest.mark.parametrize("version", ["1", "", "00"])

@@ -306,4 +306,5 @@ def _given_size(size: Any, input: str, names: dict[str, Dim]) -> Size:
     try:
         return parse_size(text)
     except ValueError as error:
-        raise ValueError(f"the shape of `{input}` {error}, or a name such as `batch`") from None
+        hint = ", or a name such as `batch`" if "expected" in str(error) else ""
+        raise ValueError(f"the shape of `{input}` {error}{hint}") from None

@@ -10,7 +10,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.comparing import (
+    CONFIG,
+    FAILED,
+    INPUT_OPTIONS,
+    TIMEOUT,
+    advice,
+    check_names,
+    courses_of,
+    tolerances_option,
+)
 from irrun.cli.files import keep_apart, require_files, write_text, written_file
 from irrun.cli.options import (
     FORMAT_NAMES,
@@ -107,6 +116,7 @@ def compare(
         options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
         with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("comparing") as shown:
             executor = reference(model, weights, max_memory)
+            check_names(context, executor.model, tolerances)
             courses = courses_of(context, executor, archives, seed, shapes, steps)
             try:
                 with closing(open_side(other, executor.model, options)) as side:

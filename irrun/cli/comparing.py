@@ -8,9 +8,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.options import RANDOM, RANDOM_SHAPES, made_up
+from irrun.cli.options import RANDOM, RANDOM_SHAPES, Number, made_up
 
 if TYPE_CHECKING:
+    from irrun.ir.graph import Model
     from irrun.run.executor import GraphExecutor
     from irrun.tools.compare.replay import Course, Given
 
@@ -85,11 +86,23 @@ CONFIG = click.option(
 )
 TIMEOUT = click.option(
     "--timeout",
-    type=click.FloatRange(1),
+    type=Number(1),
     default=600.0,
     show_default=True,
     help="Seconds that a device may take a call.",
 )
+
+
+def check_names(context: click.Context, model: Model, tolerances: Given) -> None:
+    """Refuse tolerances that are for nothing of a model. Raises click.BadParameter."""
+    if not tolerances:
+        return
+    from irrun.tools.compare.replay import names_in, refuse_unknown
+
+    try:
+        refuse_unknown(names_in(model), tolerances, "the model")
+    except ValueError as error:
+        raise click.BadParameter(str(error), context, param_hint="--tol") from None
 
 
 def advice(archives: Sequence[Path], seed: int | None, _: str) -> str | None:

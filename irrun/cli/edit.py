@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, cast
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
-from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, say, show, tell, warnings_said
+from irrun.cli.options import MAX_MEMORY, Number, failures_said, ops_option, say, show, tell, warnings_said
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
 
@@ -96,7 +96,7 @@ def _verbs(function: Callable[..., Any]) -> Callable[..., Any]:
     "become these, and where it begins behind tensors, what these were.",
 )
 @click.option(
-    "--tolerance", type=click.FloatRange(0), default=1e-5, show_default=True, help="What --verify lets results differ "
+    "--tolerance", type=Number(0), default=1e-5, show_default=True, help="What --verify lets results differ "
     "by, relative to the largest number of an output."
 )  # fmt: skip
 @MAX_MEMORY
@@ -142,7 +142,7 @@ def edit(
             raise click.UsageError(str(error), context) from None
         report = validate(model)
         if not report.ok:
-            show(report.errors)
+            show(history.placed(report.errors))
             say("error", "the edited model is not valid; nothing is written")
             context.exit(1)
         if archive is not None:
@@ -152,7 +152,7 @@ def edit(
                 write_model(model, output)
         except ValueError as error:
             raise click.UsageError(f"{output} cannot be written: {error}", context) from None
-    show(report.warnings)
+    show(history.placed(report.warnings))
     tell(f"{output}: {counted(sum(1 for _ in model.graph.walk()), 'layer')}", err=True)
 
 

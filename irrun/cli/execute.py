@@ -21,6 +21,7 @@ from irrun.cli.options import (
     RANDOM_SHAPES,
     THREADS,
     WEIGHTS,
+    Number,
     at_most_one,
     codes_option,
     colour,
@@ -56,8 +57,8 @@ SEARCHED = 1 << 16
 def _named_file(context: click.Context, parameter: click.Parameter, given: tuple[str, ...]) -> dict[str, Path]:
     files: dict[str, Path] = {}
     for text in given:
-        name, equals, path = text.rpartition("=")
-        if not equals:
+        name, _, path = text.rpartition("=")
+        if not name or not path:
             raise click.BadParameter(f"`{text}` is not of the form NAME=file.npy", context, parameter)
         if name in files:
             raise click.BadParameter(f"`{name}` is given twice: {files[name]} and {path}", context, parameter)
@@ -95,8 +96,8 @@ def _named_file(context: click.Context, parameter: click.Parameter, given: tuple
     metavar="FILE",
     help="Compare with the results in an .npz file, and exit with 1 where one differs.",
 )
-@click.option("--rtol", type=click.FloatRange(0), default=RTOL, show_default=True, help="What --expect allows: a part,")
-@click.option("--atol", type=click.FloatRange(0), default=ATOL, show_default=True, help="and a number besides.")
+@click.option("--rtol", type=Number(0), default=RTOL, show_default=True, help="What --expect allows: a part,")
+@click.option("--atol", type=Number(0), default=ATOL, show_default=True, help="and a number besides.")
 @MAX_MEMORY
 @ENGINE
 @PRECISION

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 import warnings
@@ -33,6 +34,16 @@ class Renamed(click.Option):
             return super().get_help_record(ctx)
         finally:
             self.opts = names
+
+
+class Number(click.FloatRange):
+    """A number in a range, which NaN is not."""
+
+    def convert(self, value: Any, param: click.Parameter | None, ctx: click.Context | None) -> float:
+        number = float(super().convert(value, param, ctx))
+        if math.isnan(number):
+            self.fail(f"{value} is no number.", param, ctx)
+        return number
 
 
 MODEL = click.argument("model", type=click.Path(path_type=Path))

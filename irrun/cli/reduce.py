@@ -19,6 +19,7 @@ from irrun.cli.options import (
     RANDOM,
     RANDOM_SHAPES,
     WEIGHTS,
+    Number,
     failures_said,
     made_up,
     ops_option,
@@ -73,13 +74,9 @@ def _pattern(context: click.Context, parameter: click.Parameter, text: str | Non
 @click.option("--nonfinite", is_flag=True, help="It makes NaN or infinity of finite inputs, on the way or in the end.")
 @click.option("--precision", default="auto", show_default=True, help="In which types --nonfinite computes.")
 @click.option("--diagnostic", metavar="CODE", help="It has this diagnostic of irrun, such as E602, in a run.")
-@click.option(
-    "--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, help="Seconds that a check may take."
-)
+@click.option("--timeout", type=Number(0.1), default=60.0, show_default=True, help="Seconds that a check may take.")
 @click.option("--max-checks", type=click.IntRange(1), default=500, show_default=True, help="How many there may be.")
-@click.option(
-    "--max-time", type=click.FloatRange(1), default=3600.0, show_default=True, help="Seconds that all may take."
-)
+@click.option("--max-time", type=Number(1), default=3600.0, show_default=True, help="Seconds that all may take.")
 @MAX_MEMORY
 @partial(ops_option, exposed=True)  # the check's process loads them, too
 @click.pass_context

@@ -13,7 +13,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.comparing import (
+    CONFIG,
+    FAILED,
+    INPUT_OPTIONS,
+    TIMEOUT,
+    advice,
+    check_names,
+    courses_of,
+    tolerances_option,
+)
 from irrun.cli.files import STANDARD, keep_apart, require_files, writing, written_file
 from irrun.cli.options import (
     ENGINE,
@@ -170,9 +179,10 @@ def _results(context: click.Context, path: Path) -> Comparison | None:
     """What `irrun compare -o` has written; None for what is something else."""
     if path.suffix.lower() != ".json":
         return None
-    if not path.exists():
+    from irrun.files import is_there, open_regular
+
+    if not is_there(path):
         raise click.BadParameter(f"there is no file {path}", context, param_hint="--compare")
-    from irrun.files import open_regular
     from irrun.tools.compare.results import Comparison
 
     given: Any = None
@@ -224,6 +234,7 @@ def _compared(
 
     tell("comparing")
     executor = reference(model, None, max_memory)
+    check_names(context, model, tolerances)
     courses = inputs(executor)
     try:
         with closing(open_side(other, executor.model, options)) as side:

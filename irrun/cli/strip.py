@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
-from irrun.cli.options import MODEL, WEIGHTS, failures_said, ops_option, say, tell
+from irrun.cli.options import MODEL, WEIGHTS, Number, failures_said, ops_option, say, tell
 from irrun.cli.progress import progress
 from irrun.diagnostics import counted
 
@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 @click.option("--check", "command", metavar="CMD", help="Say whether the model fails still; as in `irrun reduce`.")
 @click.option("--fail-code", type=click.IntRange(0, 255), metavar="N", help="As in `irrun reduce`.")
 @click.option("--fail-regex", "pattern", metavar="RE", help="As in `irrun reduce`.")
-@click.option("--timeout", type=click.FloatRange(0.1), default=60.0, show_default=True, help="Seconds of --check.")
+@click.option("--timeout", type=Number(0.1), default=60.0, show_default=True, help="Seconds of --check.")
 @ops_option
 @click.pass_context
 def strip(

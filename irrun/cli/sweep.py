@@ -9,7 +9,7 @@ import click
 
 from irrun.cli.comparing import CONFIG, FAILED
 from irrun.cli.files import STANDARD, existing_folder, keep_apart, write_text, writing, written_file
-from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, colour, ops_option, paint, say
+from irrun.cli.options import ENGINE, MAX_MEMORY, PRECISION, Number, colour, ops_option, paint, say
 from irrun.cli.progress import progress
 
 RESULTS = (".jsonl", ".parquet")
@@ -92,7 +92,7 @@ def _tolerances(context: click.Context, parameter: click.Parameter, given: tuple
 @click.option("--again", is_flag=True, help="Do again what has crashed, failed or taken too long before.")
 @click.option(
     "--timeout",
-    type=click.FloatRange(0.1),
+    type=Number(0.1),
     default=600.0,
     show_default=True,
     help="Seconds that a task may take.",

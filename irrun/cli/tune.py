@@ -9,7 +9,16 @@ from typing import TYPE_CHECKING
 
 import click
 
-from irrun.cli.comparing import CONFIG, FAILED, INPUT_OPTIONS, TIMEOUT, advice, courses_of, tolerances_option
+from irrun.cli.comparing import (
+    CONFIG,
+    FAILED,
+    INPUT_OPTIONS,
+    TIMEOUT,
+    advice,
+    check_names,
+    courses_of,
+    tolerances_option,
+)
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import (
     MAX_MEMORY,
@@ -85,6 +94,7 @@ def tune(
     options = Options(config, timeout, **held)  # type: ignore[arg-type]
     with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("tuning") as shown:
         executor = reference(model, weights, max_memory)
+        check_names(context, executor.model, tolerances)
         courses = courses_of(context, executor, archives, seed, shapes, steps)
         try:
             with closing(open_side(device, executor.model, options)) as side:

@@ -9,7 +9,7 @@ from typing import Any
 
 from irrun.ir.bodies import MAP_OF, UNCONNECTED
 from irrun.ir.graph import BackEdge, Graph, Layer, LayerBody, Model, Port, PortMap
-from irrun.ir.layers import tensor_names
+from irrun.ir.layers import names_text, tensor_names
 from irrun.ir.lines import NO_FILE
 from irrun.ir.markup import Markup, Unwritable
 from irrun.ir.xml import Element
@@ -240,11 +240,6 @@ class _Document:
             self._fill(self.markup.make(node, element), body.graph)
 
         return make
-
-
-def names_text(names: Sequence[str]) -> str:
-    r"""What `names` of a port says: separated by commas, a comma within a name written `\,`."""
-    return ",".join(name.replace(",", "\\,") for name in names)
 
 
 def _holds(element: Element | None, name: str) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable
 
 from irrun.ir.bodies import holds_part, parts_of_bodies
 from irrun.ir.findings import Findings
@@ -434,7 +435,12 @@ def _size(dim: Element, layer: Layer, findings: Findings) -> int:
 
 
 def tensor_names(text: str) -> tuple[str, ...]:
-    r"""The names in a `names` attribute: separated by commas, a comma within a name written `\,`."""
+    r"""The names in a `names` or `output_names` attribute: separated by commas, a comma within a name written `\,`."""
     if "," not in text:
         return (text,) if text else ()
     return tuple(name.replace("\\,", ",") for name in _COMMA.split(text) if name)
+
+
+def names_text(names: Iterable[str]) -> str:
+    """What such an attribute says of names."""
+    return ",".join(name.replace(",", "\\,") for name in names)

@@ -39,6 +39,9 @@ _START = re.compile(rb"<(\s*+)(%s)" % _NAME)
 _END = re.compile(rb"</(\s*+)(%s)\s*+(>?+)" % _NAME)
 _SLASH = re.compile(rb"\s*+/(?=\s*+<)")
 _STOP = re.compile(rb"\s*+(/?+)>")
+_GOES_ON = re.compile(rb"\s++%s\s*+=|\s*+/?+>" % _NAME)
+"""What follows behind a value in a tag that nothing is wrong with there."""
+
 _NEXT_TAG = re.compile(rb"\s*+<(/?)(%s)" % _NAME)
 _ATTRIBUTE = re.compile(rb"\s*+(%s)\s*+=\s*+(?!=)" % _NAME)
 _OTHER_SIGN = re.compile(rb"""\s*+([A-Za-z_][A-Za-z0-9_.-]*+)(?:\s*+(:|==|=:|:=)\s*+|\s++)(?=["'])""")
@@ -522,7 +525,10 @@ class _Scan:
         if quoted is None:
             return self._without_quotes(at, name)
         quote, inside, end = quoted[0][:1].decode(), quoted[0][1:-1], quoted.end()
-        lost = _OVER_END.match(inside) or _OVER_LINE.match(inside)
+        lost = _OVER_END.match(inside)
+        if lost is not None and not lost[0].endswith(b"<") and _GOES_ON.match(data, end):  # it may end with a `>`
+            lost = None
+        lost = lost or _OVER_LINE.match(inside)
         if lost is None and data[end : end + 1] not in b" \t\r\n/>?":
             lost = _BEFORE_NEXT.match(inside)
         stop = end - 1

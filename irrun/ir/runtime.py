@@ -7,6 +7,7 @@ import re
 from irrun.ir.findings import Findings
 from irrun.ir.graph import Graph, Layer
 from irrun.ir.xml import Element
+from irrun.spec.attributes import parse_shape
 from irrun.spec.dtypes import ELEMENT_TYPES
 
 _AXIS = re.compile(r"\.\.\.|\?|\w*[^\W_]\w*", re.ASCII)
@@ -79,10 +80,23 @@ def check_layouts_of_results(graph: Graph, findings: Findings) -> None:
 
 def _check_rank(mark: Element, layer: Layer, findings: Findings, port: Element) -> None:
     shown, axes = mark.attributes["layout"].strip()[:_SHOWN], _axes(mark.attributes["layout"].strip())
-    if port.dims and len(axes) != len(port.dims) and "..." not in axes:
-        message = f"the layout `{shown}` has {len(axes)} axes, but the port {len(port.dims)} dimensions"
+    what, rank = _rank(layer, port)
+    if rank is not None and len(axes) != rank and "..." not in axes:
+        message = f"the layout `{shown}` has {len(axes)} axes, but the {what} {rank} dimensions"
         help = "name each of its axes, or delete the layout"
         findings.add("E222", message, mark, "layout", layer=layer, help=help)
+
+
+def _rank(layer: Layer, port: Element) -> tuple[str, int | None]:
+    """What says how many dimensions a tensor has, and how many, if that is known. Of an input OpenVINO reads the
+    `shape`, whatever its port declares."""
+    if layer.type != "Parameter" or "shape" not in layer.attributes:
+        return "port", len(port.dims) or None
+    try:
+        shape = parse_shape(layer.attributes["shape"])
+    except ValueError:
+        shape = None
+    return "shape", None if shape is None else len(shape)
 
 
 def _axes(text: str) -> list[str]:

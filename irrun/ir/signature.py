@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from irrun.ir.graph import Graph, Layer, Port
+from irrun.ir.layers import tensor_names
 from irrun.ir.naming import layout_marks, name_sizes
 from irrun.records import dataclass
 from irrun.spec.attributes import parse_shape
@@ -96,7 +97,7 @@ def names_of_results(graph: Graph) -> list[tuple[str, ...]]:
     found = []
     for layer in graph.results:
         source = layer.inputs[0] if layer.inputs else None
-        own = [name for name in layer.attributes.get("output_names", "").split(",") if name.strip()]
+        own = [name for name in tensor_names(layer.attributes.get("output_names", "")) if name.strip()]
         others: list[str] = []
         if source is not None:
             several = f".{source.index}" if len(source.layer.outputs) > 1 else ""

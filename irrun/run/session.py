@@ -79,7 +79,8 @@ Observer = Callable[[Event], Array | None]
 Every layer makes its tensors then, by the engine that takes it alone: none is computed together with others, so results
 may be rounded otherwise than those of a run that nobody looks at. What is computed of constants alone when the model is
 loaded, such as decompressed weights, is no tensor of a run. A conversion that changes nothing in the precision of the
-run is the tensor that it converts: who replaces one replaces both. What the shapes of inputs settle cannot be replaced.
+run, of a tensor that nothing else reads, is that tensor: who replaces one replaces both. What the shapes of inputs
+settle cannot be replaced.
 """
 
 

@@ -36,7 +36,9 @@ class TensorNames:
                     placed.setdefault(name, {})[value] = None
 
     def find(self, name: str) -> Value:
-        """The tensor that goes by a name. Raises ValueError where none does, or several do."""
+        """The tensor that goes by a name. Raises ValueError where none does, or several do, TypeError for no name."""
+        if not isinstance(name, str):
+            raise TypeError(f"`outputs` are names of tensors, but {name!r} is {type(name).__name__}")
         values: list[Value] = [*next((found[name] for found in self._ways if name in found), {})]
         if len(values) == 1 and values[0].layer in self._inference.nodes:
             return values[0]

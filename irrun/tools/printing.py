@@ -203,7 +203,7 @@ class _Printer:
         counts: dict[str, int] = {}
         for node in view.nodes:
             counts[node.layer.name] = counts.get(node.layer.name, 0) + 1
-        taken: set[str] = set()
+        taken: dict[str, int] = {}
         anchor = ""
         for node in view.nodes:
             own = node.layer.name
@@ -217,12 +217,12 @@ class _Printer:
                 continue
             else:
                 name = _free(f"{anchor}~{node.type}" if anchor else node.type, taken)
-            taken.add(name)
+            taken[name] = 1
             self._names[node] = _quoted(name)
         for node in view.nodes:
             if node not in self._names:
                 name = _free(self._role(node), taken)
-                taken.add(name)
+                taken[name] = 1
                 self._names[node] = _quoted(name)
 
     def _role(self, node: Node) -> str:
@@ -237,11 +237,12 @@ class _Printer:
         return f"{bare}.{port_name(reader.found, number).strip('`').replace(' ', '')}"
 
 
-def _free(name: str, taken: set[str]) -> str:
-    number, found = 1, name
+def _free(name: str, taken: dict[str, int]) -> str:
+    """The name, or with a number behind it where it is `taken`; that has the last number of each."""
+    found = name
     while found in taken:
-        number += 1
-        found = f"{name}~{number}"
+        taken[name] += 1
+        found = f"{name}~{taken[name]}"
     return found
 
 

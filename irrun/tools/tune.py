@@ -22,7 +22,7 @@ from irrun.spec.op import FLOAT, Array
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.replay import Beside, Course, Given
 from irrun.tools.compare.results import Measured, Where
-from irrun.tools.compare.sides.contract import Side
+from irrun.tools.compare.sides.contract import Runtime, Side
 from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.stretches import Stretch
 from irrun.tools.compare.tolerances import LEVELS, named
@@ -120,7 +120,7 @@ class _Search:
                 return
             layers = self._in_bodies(event.layer) if inside and event.layer.bodies else []
             entry = beside.runtime.get(event.layer.name)
-            if not event.layer.bodies and entry is not None and _coarse(entry.precision):
+            if not event.layer.bodies and entry is not None and _coarse(_computed_in(entry)):
                 layers = [event.layer]
             for layer in layers:
                 errors[layer] = max(errors.get(layer, 0.0), measured.metrics.nrmse)
@@ -179,7 +179,7 @@ class _Search:
         """How many of the marked layers the device computes in f32 then."""
         runtime = self._side(marks, folder).runtime()
         names = [layer.name for layer in marks if layer.graph.owner is None and layer.name in runtime]
-        return sum(runtime[name].precision in ("f32", "f64") for name in names)
+        return sum(_computed_in(runtime[name]) in ("f32", "f64") for name in names)
 
     def _side(self, marks: Sequence[Layer], folder: Path) -> Side:
         path = folder / f"{len(self._seen)}.xml"
@@ -199,6 +199,13 @@ class _Search:
                     tolerance = named(self.tolerances, name) or LEVELS["f32"]
                     found.append(Measured(Where(course.name, step), measure(array, ours[name], tolerance), tolerance))
         return max(found, key=lambda measured: measured.rank)
+
+
+def _computed_in(entry: Runtime) -> str | None:
+    """The type that a layer is computed in: where it has compressed weights the device names the type of these, and its
+    kernel, such as `brgemm_avx512_bf16`, tells."""
+    told = (entry.primitive or "").rpartition("_")[2].lower()
+    return told if told in DIGITS else entry.precision
 
 
 def _coarse(precision: str | None) -> bool:

@@ -138,6 +138,20 @@ def test_an_array_in_place_of_a_view_or_of_what_it_looks_at(engine, which, tmp_p
 
 
 @ENGINES
+def test_an_array_in_place_of_a_conversion_that_changes_nothing_is_read_by_its_readers_alone(engine, tmp_path):
+    b = model()
+    x = anything(b, "f4", (2,))
+    half = named(b, b.one("Convert-1", x, destination_type="f16"), "half")
+    b.result(b.one("ReLU-1", x))
+    b.result(b.one("ReLU-1", half))
+    b.result(x)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine, precision="auto")
+    results = executor.run([F32([1, 2])], observer=replacing("half", F32([3, 4])))
+    assert values(results) == [[1, 2], [3, 4], [1, 2]]
+    assert values(executor.run([F32([1, 2])])) == [[1, 2], [1, 2], [1, 2]]
+
+
+@ENGINES
 def test_an_array_in_place_of_the_result_of_a_fused_chain(engine, tmp_path):
     b = model()
     y = b.one("MatMul-1", anything(b, "f4", (1, 2)), b.constant(np.eye(2, dtype="f4")), **PLAIN)

@@ -10,7 +10,7 @@ from irrun.check.fixes.place import Case
 from irrun.diagnostics import Fix
 from irrun.ir.edges import DELETE, RENUMBER, TURN
 from irrun.ir.graph import Graph, Layer, Port, Value, leading_to
-from irrun.ir.layers import UNKNOWN_ID, tensor_names
+from irrun.ir.layers import UNKNOWN_ID, names_text, tensor_names
 from irrun.ir.shifts import find_shift
 from irrun.ir.structure import addressed
 from irrun.ir.text_edits import Edit
@@ -440,7 +440,7 @@ def doubled_tensor_name(case: Case) -> Iterator[Fix]:
         others = [layer for layer in case.graph.results if layer.inputs != case.layer.inputs]
         given = {name for layer in others for name in _output_names(layer)}
         names = [_unused(name, given) if name in given else name for name in _output_names(case.layer)]
-        yield case.set("output_names", _joined(names), safe=False)
+        yield case.set("output_names", names_text(names), safe=False)
         return
     there = [value for layer in case.graph.layers for value in layer.outputs]
     value = next((value for value in there if value.port.element is case.element), None)
@@ -451,15 +451,11 @@ def doubled_tensor_name(case: Case) -> Iterator[Fix]:
         value = next((other for other in same if not addressed(other, case.graph)), value)
     given = {name for other in there if other is not value for name in other.port.names}
     names = [_unused(name, given) if name in given else name for name in value.port.names]
-    yield case.set("names", _joined(names), element=value.port.element, safe=not addressed(value, case.graph))
+    yield case.set("names", names_text(names), element=value.port.element, safe=not addressed(value, case.graph))
 
 
 def _output_names(layer: Layer) -> tuple[str, ...]:
     return tensor_names(layer.attributes.get("output_names", ""))
-
-
-def _joined(names: Sequence[str]) -> str:
-    return ",".join(name.replace(",", "\\,") for name in names)
 
 
 def _unused(name: str, taken: set[str]) -> str:

@@ -3,9 +3,9 @@
 Inputs come and results go in the types that the model declares; between them a tensor is of the type that `TYPES` says
 for the declared one. An instruction whose op refuses that is left as it is, with conversions around it: so is one of
 random numbers, one that fills with the lowest number of its type, and one that meets a tensor whose type only a run
-tells. A conversion between types that are now the same disappears. Types of integers never change. Bodies are retyped
-with the program that they belong to, down to what they are given and give, and so are variables: `Program.borders` and
-`Program.variables` have what the model says.
+tells. A conversion between types that are now the same disappears, but where others read what it converts. Types of
+integers never change. Bodies are retyped with the program that they belong to, down to what they are given and give,
+and so are variables: `Program.borders` and `Program.variables` have what the model says.
 
 Where floats become narrower, two kinds of layers stay in f32: those that the model marks as precise, and those that
 compute from integers of 16 bits and more alone: sizes, positions and counts, of which f16 and bf16 have too few. So do
@@ -17,6 +17,7 @@ outputs of types that their ops take together.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
@@ -113,6 +114,8 @@ class Retyping:
         """The tensors that stand for those that nothing makes any more."""
         self._converted: dict[tuple[int, str], int] = {}
         self._makers: dict[int, Layer] = {}
+        self._uses = Counter(n for part in program.instructions for n in part.inputs if n is not None)
+        self._uses.update(program.results)
         self._unchanging = [(part.layer, number) for number, parts in program.shown.items() for part in parts]
         self._unrounded = unrounded(program) if self._types.get("f32") in NARROW else set[Instruction]()
 
@@ -218,7 +221,7 @@ class Retyping:
         made = [types.get(self._declared[number], self._declared[number]) for number in instruction.outputs]
         if instruction.bodies:
             changed = self._with_bodies(instruction)
-        elif instruction.op.trait(Converting) is not None and given == made and given[0] is not None:
+        elif given == made and given[0] is not None and self._disappears(instruction):
             number = instruction.inputs[0]
             assert number is not None
             self._held[instruction.outputs[0]] = same = self._as(number, given[0], instruction.layer)
@@ -239,6 +242,15 @@ class Retyping:
             self._set(number, type)
         self._append(changed.changed(inputs=inputs))
         return True
+
+    def _disappears(self, instruction: Instruction) -> bool:
+        """Whether readers of a conversion that changes nothing may read what it converts. Others may, too, who must not
+        see what an observer puts in the place of the conversion: where none looks, `drop` leaves it out."""
+        if instruction.op.trait(Converting) is None:
+            return False
+        number = instruction.inputs[0]
+        alone = number is None or self._uses[number] < 2 or number in self.program.constants
+        return alone or instruction.ports is not None
 
     def _show(self, number: int, conversion: Instruction) -> None:
         """Where a conversion that disappears was what an observer sees of its layer, that is what it has converted."""

@@ -49,7 +49,7 @@ from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.stretches import NOTHING, Stretch
-from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers
+from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers, parse
 from irrun.tools.watch.origin import structure
 
 MAX_REASONS = 10
@@ -66,7 +66,7 @@ def compare(
     weights: Source | None = None,
     *,
     consecutive: bool = False,
-    tolerances: Given = (),
+    tolerances: Sequence[str] | Given = (),
     options: Options | None = None,
     outputs_only: bool = False,
     passes: bool = False,
@@ -80,10 +80,12 @@ def compare(
     session where they are `consecutive`, as prefill and decoding are, else each from a fresh state on.
     With `outputs_only` no tensors on the way are looked at; with `passes` the graph after each transformation of
     OpenVINO is run, on the first inputs, to find the one that changes values.
-    `tolerances` are pairs of a name, or None for all outputs, and a `Tolerance`.
+    `tolerances` are texts as `irrun compare --tol` takes them, such as "f32" or "logits:1e-3,1e-2", or pairs of a name,
+    or None for all outputs, and a `Tolerance`.
 
-    Raises IRError where the model cannot be run, InputError where inputs do not fit, ValueError where there is no such
-    side, EngineError where it is not installed, SideFailed where it fails.
+    Raises IRError where the model cannot be run, InputError where inputs do not fit, ExecutionError where they break a
+    constraint of a layer, ValueError where there is no such side, or tolerances are none, EngineError where it is not
+    installed, SideFailed where it fails.
 
     >>> import irrun
     >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")
@@ -91,6 +93,7 @@ def compare(
     >>> found.agrees, found.first, [output.name for output in found.outputs]
     (True, None, ['probabilities'])
     """
+    asked = [parse(given) if isinstance(given, str) else given for given in tolerances]
     executor = reference(model, weights, max_memory)
     several = not isinstance(inputs, Mapping) and all(isinstance(given, Mapping) for given in inputs)
     steps = [executor.named(given) for given in inputs] if several else [executor.named(inputs)]
@@ -99,9 +102,9 @@ def compare(
     else:
         courses = [Course(f"inputs {number}", [given]) for number, given in enumerate(steps)]
     if not isinstance(other, str):
-        return compared(executor, other, courses, tolerances, outputs_only=outputs_only, passes=passes)
+        return compared(executor, other, courses, asked, outputs_only=outputs_only, passes=passes)
     with closing(open_side(other, executor.model, options)) as side:
-        return compared(executor, side, courses, tolerances, outputs_only=outputs_only, passes=passes)
+        return compared(executor, side, courses, asked, outputs_only=outputs_only, passes=passes)
 
 
 def reference(model: Model | Source, weights: Source | None = None, max_memory: int | None = None) -> GraphExecutor:
@@ -182,7 +185,12 @@ class _Flow:
         if isinstance(side, Stepwise):
             side = side.part(begin, len(course.steps))
         self._tell(f"{side.name} runs on {course.name}")
-        theirs = side.outputs(course.steps)
+        try:
+            theirs = side.outputs(course.steps)
+        except SideFailed as error:
+            if error.phase == "run":
+                self._beside.run(course, lambda _: None)  # raises where the inputs are at fault
+            raise
         converted = side.kind in ("model", "recorded")
         alike = self._quantized and isinstance(side, Alike) and side.rounds_alike
         given = side.runtime(), side.precision, self._tolerances, converted, alike

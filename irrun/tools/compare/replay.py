@@ -18,7 +18,7 @@ from irrun.run.results import Results
 from irrun.run.session import Event, Observer
 from irrun.spec.dtypes import element_type, is_exact, is_number
 from irrun.spec.op import Array
-from irrun.spec.traits import Reading
+from irrun.spec.traits import Converting, Reading
 from irrun.tools.compare.glances import glance
 from irrun.tools.compare.results import Measured, Where
 from irrun.tools.compare.sides.contract import Observation, Runtime
@@ -106,7 +106,16 @@ class Beside:
 
     def allowed(self, event: Event, precision: str) -> Tolerance:
         """How far what a layer makes in `precision` may be from what the kernel of its op makes of the same inputs."""
-        return self._asked(event) or self._own(event, precision)
+        return self._asked(event) or self._own(event, self._shown(event, precision))
+
+    def _shown(self, event: Event, precision: str) -> str:
+        """The precision of a layer, or of what it converts if that is less: a tensor is shown in the type that the
+        model declares, where a device that computes in a wider one reads digits that nobody sees."""
+        inference, source = self.executor.report.inference, next(iter(event.layer.inputs), None)
+        if inference is None or source is None or event.calculation.op.trait(Converting) is None:
+            return precision
+        read = inference.tensor(source).type
+        return read if DIGITS.get(read, 0.0) > DIGITS.get(precision, math.inf) else precision
 
     def allowed_behind(self, event: Event, other: Array) -> Tolerance:
         """How far a tensor may be that comes of several layers of which nobody knows what each has made: as an output

@@ -128,9 +128,14 @@ def _places(edits: list[Edit], ids: bool) -> str:
 
 
 def _place_name(edit: Edit) -> str:
-    """The name that says best where an edit is: that of the layer that reads a constant, else its own."""
-    if edit.kind in ("constant", "retyped", "reshaped", "replaced", "inserted", "removed") and edit.place:
-        return edit.place.rpartition("before `")[2].partition("`")[0] or edit.place.strip("`")
+    """The name that says best where an edit is: that of the layer that reads a constant or what is new, if any does,
+    else its own."""
+    if edit.kind in ("constant", "retyped", "reshaped", "replaced", "inserted", "removed"):
+        _, before, reader = edit.place.rpartition("before `")
+        if before:
+            return reader.partition("`")[0]
+        if reader.startswith("`"):
+            return reader.strip("`")
     return _name(edit.layers)
 
 

@@ -15,6 +15,7 @@ import numpy as np
 
 from irrun.check.attributes import FOREIGN
 from irrun.ir.graph import Graph, Layer, LayerBody, PortMap
+from irrun.ir.layers import tensor_names
 from irrun.ir.xml import Element
 from irrun.records import dataclass
 from irrun.spec.attributes import ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, REQUIRED, SHAPE, Attr
@@ -256,7 +257,7 @@ def _spelling(node: Node) -> tuple[str, ...]:
 
 def outer_names(node: Node) -> set[str]:
     """The names of an input, or of an output: those of the Result and of the tensor that it reads."""
-    own = {name for name in node.layer.attributes.get("output_names", "").split(",") if name}
+    own = set(tensor_names(node.layer.attributes.get("output_names", "")))
     source = node.inputs[0] if node.inputs else None
     values = node.layer.outputs if source is None else [source[0].layer.outputs[source[1]]]
     return own.union(*(value.port.names for value in values))

@@ -86,7 +86,9 @@ def edit(model: Model, steps: Iterable[Step]) -> History:
             redeclare(model)
         except IRError as error:
             path = str(model.path)
-            raise IRError([found if found.file else replace(found, file=path) for found in error.diagnostics]) from None
+            raise IRError(
+                history.placed(found if found.file else replace(found, file=path) for found in error.diagnostics)
+            ) from None
         except ValueError as error:
             raise EditError(f"{', '.join(map(str, group))}: {error}") from None
     return history

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import field, replace
 
+from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer, Model, Value
 from irrun.records import NamedTuple, dataclass
 from irrun.tools.edit.merging import Joined
@@ -76,6 +77,26 @@ class History:
         self.values |= origins
         known = {layer: self.results[result] for layer, result in other.mapped.items() if result in self.results}
         self.links |= {origins[layer.outputs[0]]: origin for layer, origin in known.items()}
+
+    def placed(self, diagnostics: Iterable[Diagnostic]) -> list[Diagnostic]:
+        """Diagnostics with the files that their layers stand in: those of appended models have lines of their own, and
+        notes are left without, as they say of no file."""
+        if not self.appended:
+            return list(diagnostics)
+        files = {
+            inner.label: str(other.path)
+            for other in self.appended
+            for layer in other.layers
+            for inner in (layer, *(each for body in layer.bodies.values() for each in body.graph.walk()))
+        }
+        return [
+            replace(
+                found,
+                file=found.file if found.layer is None else files.get(found.layer, found.file),
+                notes=tuple(replace(note, span=None) for note in found.notes),
+            )
+            for found in diagnostics
+        ]
 
 
 def _origins(layers: Sequence[Layer], model: int) -> dict[Value, Origin]:

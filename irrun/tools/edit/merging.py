@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from irrun.check.validate import find_input
+from irrun.files import is_there
 from irrun.ir.attribute_editing import data_of
 from irrun.ir.editing import number_ports
 from irrun.ir.graph import Layer, Model, Value
@@ -32,7 +32,7 @@ def append(model: Model, given: str) -> Joined:
     the other model cannot be read.
     """
     path, *pairs = given.split("\n")
-    if not os.path.exists(path):  # noqa: PTH110, Path.exists raises for some
+    if not is_there(path):
         raise ValueError(f"there is no file {path}")
     other = read_model(path).copy()
     _check_variables(model, other)

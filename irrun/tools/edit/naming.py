@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from irrun.ir.graph import Layer, Model
+from irrun.ir.layers import names_text, tensor_names
 from irrun.ir.text_edits import PRECISE
 from irrun.ir.xml import Element
 from irrun.spelling import close_matches
@@ -33,7 +34,7 @@ def rename(model: Model, pairs: Sequence[str]) -> None:
             model.name_tensor(value, *(new if name == old else name for name in value.port.names))
         for layer in outputs:
             names = [new if name == old else name for name in _output_names(layer)]
-            model.set_attribute(layer, "output_names", ",".join(names))
+            model.set_attribute(layer, "output_names", names_text(names))
         if not layers and not values and not outputs:
             _rename_output(model, old, new)
 
@@ -50,11 +51,11 @@ def _rename_output(model: Model, old: str, new: str) -> None:
     value, (own, *others) = result.inputs[0], _output_names(result) or [old]
     if sum(reader.type == "Result" for reader, _ in value.consumers) == 1:
         model.name_tensor(value, *(new if name == own else name for name in value.port.names))
-    model.set_attribute(result, "output_names", ",".join([new, *others]))
+    model.set_attribute(result, "output_names", names_text([new, *others]))
 
 
-def _output_names(layer: Layer) -> list[str]:
-    return [name for name in layer.attributes.get("output_names", "").split(",") if name]
+def _output_names(layer: Layer) -> tuple[str, ...]:
+    return tensor_names(layer.attributes.get("output_names", ""))
 
 
 def precise(model: Model, names: Sequence[str]) -> None:

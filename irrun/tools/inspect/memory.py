@@ -110,6 +110,8 @@ def _bytes(contents: Contents, value: Value) -> Size:
         path = f"`{contents.paths[value.layer]}`"
         if contents.tensor(value).type == "string":
             raise _UnknownTensor(f"{path} gives texts of any length")
+        if contents.node(value.layer) is None:
+            raise _UnknownTensor(f"{path} could not be inferred")
         raise _UnknownTensor(f"the size of what {path} gives is unknown", _SIZES)
     return size
 

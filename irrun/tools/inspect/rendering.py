@@ -175,7 +175,7 @@ def _held(found: Inspection) -> Iterator[str]:
     if found.peak is not None:
         most, where = found.peak.bytes, found.peak.layer
         told = "; ".join(filter(None, (found.peak.reason, found.peak.help)))
-        text = f"not known: {told}" if most is None else f"{_size(found, most, 'B')} at once"
+        text = f"not known: {one_line(told)}" if most is None else f"{_size(found, most, 'B')} at once"
         if isinstance(most, Dim):
             yield from _wrapped("activations", text)
             yield from _line("", "at ", where or "")

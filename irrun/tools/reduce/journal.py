@@ -10,6 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
+from irrun.files import is_there
 from irrun.tools.reduce.outcome import NOT_MADE, Outcome
 
 FORM = 1
@@ -76,8 +77,9 @@ def content_hash(*paths: Path) -> str:
     """Of what is in files."""
     digest = blake2b(digest_size=16)
     for path in paths:
-        digest.update(b"%d;" % (path.stat().st_size if path.exists() else -1))
-        if path.exists():
+        there = is_there(path)
+        digest.update(b"%d;" % (path.stat().st_size if there else -1))
+        if there:
             with path.open("rb") as stream:
                 while chunk := stream.read(1 << 22):
                     digest.update(chunk)

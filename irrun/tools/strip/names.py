@@ -5,6 +5,7 @@ from __future__ import annotations
 from hashlib import blake2b
 
 from irrun.ir.graph import Graph, Layer, Model, Port
+from irrun.ir.layers import names_text, tensor_names
 from irrun.ir.xml import Element
 
 
@@ -26,8 +27,8 @@ def strip_names(model: Model, key: bytes) -> dict[str, str]:
         if "variable_id" in layer.attributes:
             layer.attributes["variable_id"] = hashed(layer.attributes["variable_id"])
         if "output_names" in layer.attributes:
-            listed = [hashed(name) for name in layer.attributes["output_names"].split(",")]
-            layer.attributes["output_names"] = ",".join(listed)
+            listed = tensor_names(layer.attributes["output_names"])
+            layer.attributes["output_names"] = names_text(map(hashed, listed))
             if "output_names" in layer.element.attributes:
                 layer.element.attributes["output_names"] = layer.attributes["output_names"]
         for port in _ports(layer):

@@ -17,6 +17,7 @@ from time import monotonic
 from typing import Any
 
 from irrun.engines.placement import processors
+from irrun.files import is_there
 from irrun.records import dataclass
 from irrun.tools.compare.sides.contract import SideFailed
 from irrun.tools.compare.sides.process import Worker
@@ -176,7 +177,7 @@ def _request(batch: Batch, number: int) -> dict[str, Any]:
         "hash": batch.model.hash,
         "bytes": batch.model.bytes,
         "inputs": str(Path(batch.folder, inputs)) if is_file(inputs) else inputs,
-        "device": str(other) if batch.do == "compare" and other.exists() else batch.device,
+        "device": str(other) if batch.do == "compare" and is_there(other) else batch.device,
         "timeout": settings.timeout,
         "threads": settings.threads or 1,
         "engine": settings.engine,

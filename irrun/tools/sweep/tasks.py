@@ -15,7 +15,7 @@ from pathlib import Path
 
 from irrun.diagnostics import LONGEST_NAME, clipped
 from irrun.engines.placement import processors
-from irrun.files import open_regular
+from irrun.files import is_there, open_regular
 from irrun.records import dataclass
 from irrun.tools.sweep.rows import SCHEMA, Place
 
@@ -190,7 +190,7 @@ def _matching(patterns: Sequence[str], models: Sequence[Path]) -> dict[Path, lis
         for pattern in patterns:
             plain = _filled(pattern, model)
             if plain not in known:
-                known[plain] = [plain] if Path(plain).exists() else _globbed(_filled(pattern, model, glob.escape))
+                known[plain] = [plain] if is_there(plain) else _globbed(_filled(pattern, model, glob.escape))
             names |= dict.fromkeys(known[plain])
         found[model] = list(names)
     for pattern in patterns:
@@ -219,6 +219,8 @@ def _hashes(
     wanted: dict[str, tuple[Path, ...]] = {str(model): (model, model.with_suffix(".bin")) for model in models}
     for name in {name for names in (*inputs.values(), *sides.values()) for name in names}:
         path = Path(name)
+        if not is_there(path):
+            continue
         if path.is_dir():
             wanted[name] = tuple(sorted(inner for inner in path.rglob("*") if inner.is_file()))
         elif path.is_file():

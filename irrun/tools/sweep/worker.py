@@ -11,7 +11,7 @@ import signal
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from time import monotonic, sleep
 from typing import Any
 
@@ -55,7 +55,7 @@ def _limited(seconds: float) -> Iterator[None]:
         raise _Late
 
     signal.signal(signal.SIGALRM, late)
-    signal.setitimer(signal.ITIMER_REAL, seconds)
+    signal.setitimer(signal.ITIMER_REAL, min(seconds, TIMEOUT_MAX))
     try:
         yield
     finally:

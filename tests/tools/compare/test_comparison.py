@@ -14,7 +14,8 @@ from irrun.tools.compare.passes import Trace, trace
 from irrun.tools.compare.rechecking import rejudged
 from irrun.tools.compare.replay import Course
 from irrun.tools.compare.results import Comparison
-from irrun.tools.compare.sides.contract import Observation, Runtime, SideFailed
+from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed
+from irrun.tools.compare.sides.failures import named_in
 from irrun.tools.compare.tolerances import parse
 
 SAMPLES = Path(__file__).parents[3] / "samples"
@@ -669,6 +670,14 @@ def test_a_tolerance_for_nothing_is_refused():
         irrun.compare(CNN, "engine:numpy", inputs_of("cnn"), tolerances=[parse("nosuch:f16")])
 
 
+def test_tolerances_are_texts_as_on_the_command_line():
+    given = inputs_of("cnn")
+    found = irrun.compare(CNN, "precision:f16", given, tolerances=["probabilities:0.5,0.5", "Relu_50:exact"])
+    assert found.outputs[0].worst.tolerance == parse("0.5,0.5")[1]
+    with pytest.raises(ValueError, match="`f33` is neither ATOL"):
+        irrun.compare(CNN, "engine:numpy", given, tolerances=["f33"])
+
+
 def test_codes_of_eight_bits_are_tipped_by_rounding_at_full_precision_too(tmp_path):
     """A step of the grid is 40 dB below the result, where no grid lets rounding come through alone: 80 dB."""
 
@@ -690,6 +699,35 @@ def test_codes_of_eight_bits_are_tipped_by_rounding_at_full_precision_too(tmp_pa
         path = model(str(levels), levels)
         (output,) = irrun.compare(path, Made(path, {"last:0": tipped}), given, outputs_only=True).outputs
         assert output.agrees is agree
+
+
+def test_what_a_device_shows_in_a_narrow_type_is_no_fault_of_who_reads_it_in_a_wide_one(tmp_path):
+    """It computes in f32, where nobody sees the digits that f16 has not, and other readers see all of them."""
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[4]", name="x")
+        wide = g.Convert(g.Convert(x, destination_type="f16", name="narrow"), destination_type="f32", name="wide")
+        g.Result(g.Add(wide, wide, name="sum"))
+        g.Result(g.ReLU(x, name="positive"))
+        g.Result(g.ReLU(g.Convert(x, destination_type="f16", name="other")))
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    given = {"x": F32([1.0001, 2.0003, 0.1, -3.3])}
+    options = Options(config={"INFERENCE_PRECISION_HINT": "f32"})
+    found = irrun.compare(tmp_path / "m.xml", "ov:CPU", given, options=options)
+    assert found.agrees, found.diagnostics
+    assert {"narrow:0", "wide:0", "positive:0"} <= {tensor.key for tensor in found.tensors}
+
+
+def test_inputs_that_a_device_fails_for_are_at_fault_themselves(tmp_path):
+    b = Builder()
+    x, i, u = b.parameter("x", "f32", (4, 2)), b.parameter("i", "i64", (1,)), b.parameter("u", "f32", (1, 2))
+    given = [x, i, u, b.constant(np.array(0))]
+    b.result(b.layer("ScatterUpdate", given, [("f32", (4, 2))], version="opset3", name="scatter")[0])
+    arrays = {"x": np.ones((4, 2), F32), "i": np.array([9]), "u": np.ones((1, 2), F32)}
+    path = b.save(tmp_path)
+    with pytest.raises(irrun.ExecutionError, match=r"`indices\[0\]` is 9, outside \[0, 4\)"):
+        irrun.compare(path, "ov:CPU", arrays)
+    layer = irrun.read_model(path).layer("scatter")
+    assert named_in("Node scatter.0 of type ScatterUpdate\nit failed", {"scatter": layer, "it": layer}) is layer
 
 
 def test_a_refusal_that_is_known_is_told_as_such(tmp_path):

@@ -238,6 +238,17 @@ def test_a_model_from_memory(block, cpu):
     assert side.outputs([inputs])[0]["block"].shape == (2, 7, 32)
 
 
+def test_a_model_that_was_built_or_changed_in_memory(tmp_path):
+    with irrun.build("m") as g:
+        g.Result(g.Clamp(g.Parameter("f32[2]", name="x"), min=0.0, max=6.0, name="limit"), name="y")
+    assert irrun.compare(g.model, "ov:CPU", {"x": F32([1, 9])}).agrees
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    model = irrun.read_model(tmp_path / "m.xml")
+    model.set_attribute(model.layer("limit"), "max", 3.0)
+    assert irrun.compare(model, "ov:CPU", {"x": F32([1, 9])}).agrees
+    assert not irrun.compare(tmp_path / "m.xml", "ov:CPU", {"x": F32([1, 9])}).outputs[0].differing
+
+
 def test_a_message_names_our_layer(cpu, tmp_path):
     b = Builder()
     x = b.parameter("x", "f32", ("?", "?"))
@@ -252,6 +263,16 @@ def test_a_message_names_our_layer(cpu, tmp_path):
     assert failed.value.layer.name == "the shape"
     assert failed.value.span.line == model.graph.layers[2].span.line
     assert "Exception from" not in str(failed.value)
+
+
+def test_a_message_names_an_input_without_quotes(cpu, tmp_path):
+    net = Builder()
+    x = net.parameter("x of mine", "f32", "...")
+    net.result(*net.layer("ReLU", [x], [("f32", ())]))
+    side = cpu(irrun.read_model(net.save(tmp_path)))
+    with pytest.raises(SideFailed) as caught:
+        side.outputs([{"x of mine": F32([1])}])
+    assert caught.value.layer.name == "x of mine"
 
 
 def test_a_device_that_is_not_there(block):
@@ -273,6 +294,17 @@ def test_a_setting_that_the_device_does_not_have(block, cpu):
     side = cpu(model, Options(config={"NO_SUCH_KEY": "1"}))
     with pytest.raises(SideFailed, match=r"compiling the model: .*NO_SUCH_KEY"):
         side.outputs([inputs])
+
+
+def test_what_is_known_of_layers_is_not_told_of_settings(tmp_path):
+    net = Builder()
+    x = net.parameter("x", "f32", "...")
+    net.result(*net.layer("ReduceMean", [x, net.constant(np.array([-1]))], [("f32", ())], keep_dims="true"))
+    path = net.save(tmp_path)
+    for config, told in (({}, True), ({"NO_SUCH_KEY": "1"}, False), ({"INFERENCE_PRECISION_HINT": "f99"}, False)):
+        with pytest.raises(SideFailed) as failed:
+            irrun.compare(path, "ov:CPU", {"x": F32([1])}, options=Options(config=config))
+        assert bool(failed.value.known) == told
 
 
 @pytest.mark.parametrize("name", ["SIGKILL", "SIGSEGV"])

@@ -302,6 +302,17 @@ def test_what_happened_in_many_blocks_is_told_once(tmp_path):
     ]
 
 
+def test_layers_that_nothing_reads_are_told_by_their_own_names(tmp_path):
+    def unread(at, x, model):
+        model.layer("Sigmoid", [x], [("f32", x[3])], name=f"unread {at}")
+        return x
+
+    difference = irrun.diff(chain(tmp_path, "a"), chain(tmp_path, "b", unread))
+    assert "           read by no other layer: `unread clamp`, `unread product`, `unread y`" in [
+        line.replace("x 3 ", "") for line in difference.render().splitlines()
+    ]
+
+
 def test_what_differs_in_a_body_is_told_with_the_way_there(tmp_path):
     ir = Ir.read(SAMPLE)
     ir.root.find(".//body//layer[@type='Add']").find("data").set("auto_broadcast", "none")

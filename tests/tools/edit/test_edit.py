@@ -14,6 +14,7 @@ from irrun.ir.writer import model_bytes
 from irrun.spec.dtypes import numpy_dtype
 from irrun.tools.edit import EditError, Step, edit
 from irrun.tools.edit.verification import verify
+from irrun.tools.strip.stripping import strip
 
 SAMPLES = Path(__file__).parents[3] / "samples"
 CNN = SAMPLES / "cnn" / "model.xml"
@@ -245,6 +246,18 @@ def test_what_is_printed_of_names_that_are_there_twice_is_taken():
     assert [result.inputs[0] for result in model.graph.results] == [value]
     with pytest.raises(EditError, match="there is no layer or tensor `res_1`"):
         edit(model, [Step("rename", "res_1=other")])
+
+
+def test_names_of_outputs_have_commas(tmp_path):
+    with irrun.build("m") as g:
+        g.Result(g.ReLU(g.Parameter("f32[2]", name="x"), name="y"))
+    g.model.set_attribute(g.model.graph.results[0], "output_names", "a\\, b,c")
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    model = irrun.read_model(tmp_path / "m.xml")
+    assert model.outputs[0].names[:2] == ("a, b", "c")
+    edit(model, [Step("rename", "c=d, e")])
+    assert model.outputs[0].names[:2] == ("a, b", "d, e")
+    assert len(strip(model).model.outputs[0].names) == len(model.outputs[0].names)
 
 
 def constants(model):

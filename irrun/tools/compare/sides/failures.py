@@ -14,8 +14,13 @@ from irrun.tools.compare.sides.contract import SideFailed
 _NOISE = ("Exception from ", "Exception during initialization: ")
 """Lines of a message that say where in the sources of a library it comes from."""
 
-_FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:")
+_FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:", " name: {}\n")
 """How the names of layers stand in messages."""
+
+_SETTING = re.compile(r"Unsupported property|property key")
+
+_OUTPUT = re.compile(r"\.\d+(?=['\"` :\n])")
+"""The number of an output, as it may stand behind the name of a layer."""
 
 MAX_KNOWN = 3
 """Known deviations that a failure is told with."""
@@ -37,15 +42,21 @@ def shortened(message: str) -> str:
 
 def named_in(message: str, layers: Mapping[str, Layer]) -> Layer | None:
     """The layer that a message names in quotes, or as the node that it is about; of several the longest name."""
-    found = [name for name in layers if name in message and any(form.format(name) in message for form in _FORMS)]
-    return layers[max(found, key=len)] if found else None
+    for text in (f"{message}\n", _OUTPUT.sub("", f"{message}\n")):
+        found = [name for name in layers if name in text and any(form.format(name) in text for form in _FORMS)]
+        if found:
+            return layers[max(found, key=len)]
+    return None
 
 
 def known(error: SideFailed, inference: Inference) -> tuple[str, ...]:
     """The known refusals of a device that concern layers of a model, or crashes where it crashed.
 
-    They are those of the layer that the failure names if it has any, else those that are sure if there are any.
+    They are those of the layer that the failure names if it has any, else those that are sure if there are any; of a
+    setting that the device does not take there are none.
     """
+    if _SETTING.search(error.reason):
+        return ()
     kinds = ("refuses", "crashes") if error.signal else ("refuses",)
     found = [
         (layer, deviation)

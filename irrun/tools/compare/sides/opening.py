@@ -6,6 +6,7 @@ from pathlib import Path
 
 from irrun.diagnostics import EngineError, clipped
 from irrun.engines import ENGINES, PRECISIONS
+from irrun.files import is_there
 from irrun.ir.graph import Model
 from irrun.tools.compare.sides.contract import Options, Side
 
@@ -30,7 +31,7 @@ def open_side(text: str, model: Model, options: Options | None = None, owner: Si
     """
     options = options or Options()
     kind, _, rest = text.partition(":")
-    if kind in ("ov", "engine", "precision") and not Path(text).exists():
+    if kind in ("ov", "engine", "precision") and not is_there(text):
         if kind == "ov":
             from irrun.tools.compare.sides.openvino import OpenvinoSide
 
@@ -45,7 +46,7 @@ def open_side(text: str, model: Model, options: Options | None = None, owner: Si
         _known(rest, "precision", PRECISIONS)
         return EngineSide(text, model, options.engine, rest, options.threads)
     path = Path(text)
-    if not path.exists():
+    if not is_there(path):
         raise ValueError(f"there is no file {clipped(text, 300)}; the other side may be {', '.join(FORMS)}")
     if path.suffix.lower() == ".xml":
         from irrun.tools.compare.sides.ir import IrSide

@@ -12,6 +12,7 @@ from typing import Any
 
 from irrun.diagnostics import EngineError
 from irrun.ir.graph import Model, Value
+from irrun.ir.writer import write_model
 from irrun.records import dataclass
 from irrun.spec.dtypes import PRECISIONS
 from irrun.spec.op import Array
@@ -184,7 +185,11 @@ class OpenvinoSide:
         return OpenvinoSide(self._model, self._device, options, path, self._owner or self)
 
     def _located(self) -> tuple[Path, Path | None]:
-        """The files of the model; one that came from memory is written down."""
+        """The files of the model; one that came from memory, or was changed there, is written down."""
+        if self._model.edited and self._given is None:
+            xml = self._scratch.path / "model.xml"
+            write_model(self._model, xml)
+            return xml, xml.with_suffix(".bin")
         weights = self._model.weights
         bin = weights.path if weights.size is not None else None
         if weights.content is not None:

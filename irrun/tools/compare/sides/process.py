@@ -16,7 +16,7 @@ from contextlib import suppress
 from pathlib import Path
 from signal import Signals
 from tempfile import TemporaryDirectory, TemporaryFile
-from threading import Thread
+from threading import TIMEOUT_MAX, Thread
 from typing import IO, Any
 
 import irrun
@@ -135,7 +135,7 @@ class Worker:
         while True:
             left = deadline - time.monotonic()
             try:
-                return self._lines.get(timeout=max(0, min(left, _PATIENCE) if watch else left))
+                return self._lines.get(timeout=max(0, min(left, _PATIENCE if watch else TIMEOUT_MAX)))
             except queue.Empty:
                 if time.monotonic() >= deadline:
                     return f"it gave no answer within {self._timeout:g} seconds and was ended"
