@@ -65,7 +65,7 @@ def test_an_input_that_nobody_has_kept_leaves_it_open(tmp_path):
 
 
 def test_integers_have_no_nan(tmp_path):
-    relu, inference = unary("ReLU", "i32", (2,), tmp_path)
+    relu, inference = unary("ReLU", "i8", (2,), tmp_path)
     assert concerning(relu, inference) == []
 
 
@@ -369,10 +369,10 @@ def test_the_data_are_complete():
 def model(tmp_path_factory):
     """Nine ReLUs, one of them in integers, and a Divide that OpenVINO refuses."""
     made = Model()
-    x, whole = made.parameter("x", "f32", (2,)), made.parameter("whole", "i32", (2,))
+    x, whole = made.parameter("x", "f32", (2,)), made.parameter("whole", "i8", (2,))
     for number in range(8):
         (x,) = made.layer("ReLU", [x], [("f32", (2,))], name=f"relu {number}")
-    (whole,) = made.layer("ReLU", [whole], [("i32", (2,))], name="integers")
+    (whole,) = made.layer("ReLU", [whole], [("i8", (2,))], name="integers")
     pdpd = {"auto_broadcast": "pdpd", "auto_broadcast.auto_broadcast_axis": "0"}
     (ratio,) = made.layer("Divide", [x, x], [("f32", (2,))], name="ratio", **pdpd)
     made.result(ratio)
@@ -435,9 +435,8 @@ def test_a_terminal_has_them_in_colour(model):
 
 def test_ops_lists_them_with_their_conditions():
     shown = command("ops", "ReLU-1").stdout
-    assert shown.endswith(
-        "OpenVINO's CPU plugin (2026.4.1) deviates:\n  gives 0 for NaN; the formula gives NaN\n    where data has nan\n"
-    )
+    shown = shown.partition("OpenVINO's CPU plugin (2026.4.1) deviates:\n")[2]
+    assert shown.endswith("\n  gives 0 for NaN; the formula gives NaN\n    where data has nan\n")
     assert "deviates" not in command("ops", "Ceiling").stdout
     (data,) = json.loads(command("ops", "Select-1", "--json").stdout)
     row, *_ = data["deviations"]

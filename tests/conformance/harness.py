@@ -300,7 +300,9 @@ def reference(path: Path, arrays: Sequence[Any], later: Sequence[Any] = ()) -> l
         if inputs is RESET:
             request.reset_state()
         else:
-            request.infer(dict(enumerate(tensor_of(np.asarray(array)) for array in inputs)))
+            # `infer` loses errors of layers where OpenVINO has one thread
+            request.start_async(dict(enumerate(tensor_of(np.asarray(array)) for array in inputs)))
+            request.wait()
             outputs += [array_of(request.get_output_tensor(i)) for i in range(len(compiled.outputs))]
     return outputs
 

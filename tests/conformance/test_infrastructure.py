@@ -5,7 +5,7 @@ import openvino as ov
 from openvino import opset1, opset3, opset6, opset8
 from openvino.op import loop, tensor_iterator
 
-from conformance.harness import RESET, Case, Const, Departure, conformance, with_attribute
+from conformance.harness import RESET, Case, Const, Departure, conformance, with_attribute, with_unknown_ranks
 from irrun.spec import numpy_dtype
 
 F32, I32, I64 = ov.Type.f32, ov.Type.i32, ov.Type.i64
@@ -386,6 +386,17 @@ CASES += [
         edit=with_attribute("element_type", "dynamic"),
         deviates=Departure(
             "refuses inputs without an element type; a run has that of what it gets", "element_type = dynamic"
+        ),
+        expected=[rows(2, 3)],
+    ),
+    Case(
+        "Parameter-1",
+        "of any rank",
+        passed,
+        [rows(2, 3)],
+        edit=with_unknown_ranks(0),
+        deviates=Departure(
+            "refuses inputs of unknown rank; a run has that of what it gets", "output is of unknown rank"
         ),
         expected=[rows(2, 3)],
     ),

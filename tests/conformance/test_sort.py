@@ -367,6 +367,28 @@ CASES += [
 ]
 NO_ROWS = [np.zeros((0, 6), np.float32), np.zeros((0, 1), int), np.array([0])]
 ONE_ROW = [np.float32([[0, 0.5, 0, 0, 1, 1]]), np.array([[0]]), np.array([1])]
+UNKNOWN_LAST = "refuses boxes whose last size is unknown; the page does not tell them from others"
+CASES += [
+    Case(
+        op,
+        "boxes of unknown sizes",
+        make,
+        [*boxes, *limits],
+        dynamic=True,
+        deviates=Departure(UNKNOWN_LAST, "boxes is dynamic at axis 2"),
+        expected=expected,
+    )
+    for op, make, boxes, limits, expected in (
+        *(
+            (f"NonMaxSuppression-{version}", make, ONE, LIMITS, FOUND[5 if version >= 5 else 1])
+            for version, make in SUPPRESSIONS.items()
+        ),
+        ("NMSRotated-13", opset13.nms_rotated, ONE_TURNED, LIMITS, FOUND[5]),
+        ("MatrixNms-8", partial(opset8.matrix_nms, score_threshold=0.0), ONE, (), ONE_ROW),
+        ("MulticlassNms-8", opset8.multiclass_nms, ONE, (), ONE_ROW),
+        ("MulticlassNms-9", opset9.multiclass_nms, ONE, (), ONE_ROW),
+    )
+]
 
 
 CASES += [

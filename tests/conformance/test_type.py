@@ -214,6 +214,28 @@ CASES += [
     ),
     Case(
         "Convert-1",
+        "the lowest i32 to boolean",
+        to("boolean"),
+        [np.array([-(2**31), 1 - 2**31, 0], np.int32)],
+        deviates=Departure(
+            "takes the lowest number for false; the page takes all but 0 for true",
+            "destination_type = boolean; data is i32; data has the lowest number of its type",
+        ),
+        expected=[np.array([True, True, False])],
+    ),
+    Case(
+        "Convert-1",
+        "u32 beyond i32 to boolean",
+        to("boolean"),
+        [np.array([2**31, 2**31 - 1, 0], np.uint32)],
+        deviates=Departure(
+            "takes numbers beyond i32 for false; the page takes all but 0 for true",
+            "destination_type = boolean; data is u32; data has numbers beyond i32",
+        ),
+        expected=[np.array([True, True, False])],
+    ),
+    Case(
+        "Convert-1",
         "f64 beyond f32 to f32",
         to("f32"),
         [np.array([1e300, 0.5])],

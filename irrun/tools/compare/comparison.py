@@ -31,7 +31,7 @@ from irrun.tools.compare.locating import first_wrong
 from irrun.tools.compare.metrics import measure
 from irrun.tools.compare.observed import Context, Observed
 from irrun.tools.compare.passes import Transforming, trace
-from irrun.tools.compare.reasons import folded, reasons
+from irrun.tools.compare.reasons import folded, of_fused, reasons
 from irrun.tools.compare.replay import Beside, Course, Given, names_in, refuse_unknown
 from irrun.tools.compare.results import Cache, Comparison, Measured, OutputResult, TensorResult, Where
 from irrun.tools.compare.sides.contract import (
@@ -488,5 +488,6 @@ class _Flow:
         layer, port = seen.event
         tapped = observation.tensors[key]
         looked = Observed(None, layer, port, array, tapped, tapped, precision=self._beside.least)
-        seen.cause = decide(looked, Context(tapped=tapped))
+        cause = decide(looked, Context(tapped=tapped))
+        seen.cause = replace(cause, evidence=(*cause.evidence, *of_fused(self._beside, self._side, layer)))
         seen.worst, seen.differing = replace(measured, where=Where(course.name, step)), 1

@@ -28,6 +28,9 @@ from irrun.tools.compare.stretches import Stretch
 from irrun.tools.compare.tolerances import of_elements
 from irrun.tools.folding import computed
 
+MAX_FUSED = 2
+"""Known deviations that are named of layers which are computed in one with the one that is off."""
+
 MAX_EARLIER = 4
 """Steps and iterations before one that its tensor is held against, the latest ones."""
 
@@ -126,6 +129,22 @@ def folded(beside: Beside, side: Side, layers: Collection[Layer]) -> list[tuple[
         told = _known(explaining(layer, inference, inputs, [arrays[value] for value in layer.outputs]), side.name)
         found += [(layer, does, because) for does, because, condition in told if not condition][:1]
     return sorted(found, key=lambda each: each[0].span.line)
+
+
+def of_fused(beside: Beside, side: Side, layer: Layer) -> list[str]:
+    """What a device is known to do otherwise with a layer, and with those that it computes in one with it: what no data
+    decide, as nobody has seen these."""
+    inference, entry = beside.executor.report.inference, beside.runtime.get(layer.name)
+    if side.kind != "device" or inference is None or entry is None:
+        return []
+    found = []
+    for other in inference.nodes:
+        if other is layer or other.name in entry.fused:
+            known = [row for row in concerning(other, inference) if all(clause[0] == "(" for clause in row.when)]
+            for does, because, condition in _known(known, side.name):
+                where = f" where {condition}" if condition else ""
+                found.append(f"a known deviation of {other.type} `{other.name}`{where}: {does}; {because}")
+    return found[:MAX_FUSED]
 
 
 def _changes(changes: Mapping[Layer, Sequence[Change]], layer: Layer, before: Stretch) -> list[Change]:

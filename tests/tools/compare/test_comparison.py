@@ -784,3 +784,24 @@ def test_a_deviation_on_a_condition_that_only_people_can_judge_is_a_note(tmp_pat
     (said,) = [d for d in found.diagnostics if "`pooled:0`" in d.message]
     assert said.code != "N104"
     assert any(note.message.startswith("a known deviation where a region ends between") for note in said.notes)
+
+
+def test_a_deviation_of_a_layer_that_is_fused_with_the_wrong_one_is_a_note(tmp_path):
+    b = Builder()
+    low, high, least, most = (b.constant(F32([[limit]])) for limit in (-64, 191, -128, 127))
+    x = b.parameter("x", "f32", (1, 2))
+    (codes,) = b.layer("FakeQuantize", [x, low, high, low, high], [("f32", (1, 2))], levels="256")
+    axes = b.constant(np.array([1]))
+    (largest,) = b.layer("ReduceMax", [codes, axes], [("f32", (1, 1))], name="largest", keep_dims="true")
+    (again,) = b.layer("FakeQuantize", [largest, low, high, least, most], [("f32", (1, 1))], levels="256")
+    (y,) = b.layer("Convert", [again], [("i8", (1, 1))], name="y", destination_type="i8")
+    b.result(y)
+    model = b.save(tmp_path)
+    side = Made(model, fused={"y:0": lambda a: a - 57}, runtime={"y": Runtime("u8", fused=("largest", "y"))})
+    side.name = "ov:CPU"
+    (said, _) = irrun.compare(model, side, {"x": F32([[120, 120]])}).diagnostics
+    assert said.code == "N214"
+    known = [note.message for note in said.notes if "a known deviation" in note.message]
+    assert known[0].startswith(
+        "a known deviation of ReduceMax `largest` where a FakeQuantize makes i8 of the result: takes 127 for codes"
+    )

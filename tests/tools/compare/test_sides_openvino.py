@@ -249,14 +249,15 @@ def test_a_model_that_was_built_or_changed_in_memory(tmp_path):
     assert not irrun.compare(tmp_path / "m.xml", "ov:CPU", {"x": F32([1, 9])}).outputs[0].differing
 
 
-def test_a_message_names_our_layer(cpu, tmp_path):
+@pytest.mark.parametrize("config", [{}, {"INFERENCE_NUM_THREADS": "1"}], ids=["all threads", "one thread"])
+def test_a_message_names_our_layer(cpu, tmp_path, config):
     b = Builder()
     x = b.parameter("x", "f32", ("?", "?"))
     shape = b.constant(np.array([3, 2]))
     (y,) = b.layer("Reshape", [x, shape], [("f32", (3, 2))], special_zero="false", name="the shape")
     b.result(y)
     model = irrun.read_model(b.save(tmp_path))
-    side = cpu(model)
+    side = cpu(model, Options(config=config))
     with pytest.raises(SideFailed) as failed:
         side.outputs([{"x": np.zeros((2, 4), F32)}])
     assert failed.value.phase == "run"

@@ -11,7 +11,7 @@ from irrun.diagnostics import clipped
 from irrun.ir.graph import Layer
 from irrun.tools.compare.sides.contract import SideFailed
 
-_NOISE = ("Exception from ", "Exception during initialization: ")
+_NOISE = ("Exception from ", "Caught exception: Exception from ", "Exception during initialization: ")
 """Lines of a message that say where in the sources of a library it comes from."""
 
 _FORMS = ("'{}'", '"{}"', "`{}`", " {} (", " {} of type ", " {}:", " name: {}\n")
