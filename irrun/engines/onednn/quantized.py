@@ -108,7 +108,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     )
     if primitive is None or (padded and sums.zeros[SRC] != 0 and primitive.implementation.startswith(UNPADDED)):
         return None
-    if TILED in primitive.implementation and any(post[1] in SLOW for post in posts.posts):
+    tiled = TILED in primitive.implementation and not library.once  # to make another primitive takes longer
+    if tiled and any(post[1] in SLOW for post in posts.posts):
         return None
     laid = library.strided(shape, dense_strides(shape, 1), "i8")
     assert laid is not None
