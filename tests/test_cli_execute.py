@@ -257,13 +257,28 @@ def test_made_up_inputs_are_as_large_as_layers_need(tmp_path):
     assert irrun("execute", path, "--random", 1, "--shape", "x=2,1,7,?").stdout.startswith("y f32[2, 1, 1, 2]")
 
 
+def test_sizes_that_follow_from_weights_are_found_one_by_one(tmp_path):
+    """Channels of 37, windows that need 7 rows and 5 columns, and a length that is that of another input."""
+    model = Model()
+    x, y = (model.parameter(name, "f32", ("?", "?", "?", "?")) for name in "xy")
+    kernel = model.constant(np.ones((3, 37, 7, 5), np.float32))
+    window = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+    (seen,) = model.layer("Convolution", [x, kernel], [("f32", (-1, 3, -1, -1))], **window)
+    turned = {"transpose_a": "false", "transpose_b": "false"}
+    weights = model.constant(np.ones((53, 11), np.float32))
+    (made,) = model.layer("MatMul", [y, weights], [("f32", (-1, -1, -1, 11))], **turned)
+    model.result(seen)
+    model.result(made)
+    out = irrun("execute", model.save(tmp_path), "--random", 1).stdout
+    assert "f32[1, 3, 2, 4]" in out
+    assert ", 11]" in out
+
+
 def test_sizes_that_nobody_can_guess_are_asked_for(tmp_path):
     model = Model()
     x = model.parameter("x", "f32", ("?", "?"))
-    weights = model.constant(np.ones((1000, 5), np.float32))
     shape = model.constant(np.int64([1, 1000]))
-    (flat,) = model.layer("Reshape", [x, shape], [("f32", (1, 1000))], special_zero="false")
-    model.result(model.layer("MatMul", [flat, weights], [("f32", (1, 5))], transpose_a="false", transpose_b="false")[0])
+    model.result(model.layer("Reshape", [x, shape], [("f32", (1, 1000))], special_zero="false")[0])
     done = irrun("execute", model.save(tmp_path), "--random", 1, status=1)
     assert "no size that was tried (1 to 512) suits all layers" in done.stderr
     assert "--shape x=?,?" in done.stderr

@@ -319,11 +319,12 @@ class GraphExecutor:
         """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
 
         `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
-        within what the model declares, and that all layers can do with. Raises InputError where none is.
+        within what the model declares, and that all layers can do with, or a size of weights. Raises InputError where
+        none is.
         """
         from irrun.run.random_inputs import random_inputs
 
-        def suits(shapes: Mapping[str, Sequence[int]]) -> bool:
+        def suits(shapes: GivenShapes) -> bool:
             return validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).ok
 
         return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, suits)

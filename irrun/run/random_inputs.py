@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.check.validate import GivenShapes, find_input, given_shape
 from irrun.diagnostics import InputError
-from irrun.ir.graph import Model
+from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of, names_of_inputs
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim, Shape, Size
@@ -21,11 +21,20 @@ from irrun.spec.patterns import shape_text
 _TRIED = (1, 2, 4, 8, 16, 32, 64, 96, 128, 224, 256, 384, 512)
 """Numbers for sizes that are not known."""
 
+_LARGER = 6
+"""The place of the first of these that leaves windows something to see, where smaller ones do not."""
+
+_MOST_TRIED = 48
+"""Sizes of weights that are tried besides, for sizes that follow from these."""
+
 _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
 
-Suits = Callable[[Mapping[str, Sequence[int]]], bool]
-"""Whether the layers of a model can do with these shapes of inputs."""
+Suits = Callable[[GivenShapes], bool]
+"""Whether the layers of a model can do with these shapes of inputs, by their names."""
+
+Suit = Callable[[Mapping[int, Shape]], bool]
+"""The same, by their positions."""
 
 
 def random_inputs(
@@ -66,17 +75,18 @@ def random_inputs(
     made = {}
     total = 0
 
-    def suit(shapes: Mapping[int, tuple[int, ...]]) -> bool:
-        return suits({**fixed, **{names[number]: shape for number, shape in shapes.items()}})
+    def suit(shapes: Mapping[int, Shape]) -> bool:
+        told = {names[number]: [_told(size) for size in shape] for number, shape in shapes.items()}
+        return suits({**fixed, **told})
 
-    for number, shape in _sized(wished, suit, names):
+    for number, shape in _sized(wished, suit, names, _sizes_of_weights(model)):
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
             name = names_of(model.graph.parameters[number])[0]
             message = f"input `{name}` of {shape_text(shape)} would take {as_text(wanted)} to make up"
             raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
         total += wanted
-        made[names[number]] = _random(tensors[number].type, shape, rng)
+        made[names[number]] = _random(tensors[number].type, tuple(map(int, shape)), rng)
     return {**given, **made}
 
 
@@ -95,13 +105,29 @@ def _within(asked: Shape, declared: Shape) -> Shape | None:
     return tuple(sizes)
 
 
+def _told(size: Size) -> int | None:
+    return None if isinstance(size, Dim) else size
+
+
+def _sizes_of_weights(model: Model) -> list[int]:
+    found = {size for layer in model.graph.walk() for size in _declared(layer) if size > 1}
+    return sorted(found - {*_TRIED})[:_MOST_TRIED]
+
+
+def _declared(layer: Layer) -> Sequence[int]:
+    """The sizes of a constant."""
+    if layer.type != "Const" or not layer.outputs:
+        return ()
+    return [size for size in layer.outputs[0].port.dims or () if isinstance(size, int)]
+
+
 def _sized(
-    wished: Mapping[int, Shape], suit: Callable[[dict[int, tuple[int, ...]]], bool], names: Mapping[int, str]
-) -> Iterable[tuple[int, tuple[int, ...]]]:
+    wished: Mapping[int, Shape], suit: Suit, names: Mapping[int, str], others: Sequence[int]
+) -> Iterable[tuple[int, Shape]]:
     """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
 
-    The first axis, which most often is the batch, stays as small as it may be as long as that will do.
-    Raises InputError where none does.
+    The first axis, which most often is the batch, stays as small as it may be as long as that will do. Where no number
+    does for all of them they are found one by one, also among the `others`. Raises InputError where none is.
     """
     unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
     for batches in (_TRIED[:1], _TRIED):
@@ -113,6 +139,10 @@ def _sized(
             }
             if not unknown or suit(shapes):
                 return shapes.items()
+    for small in (_TRIED, _TRIED[_LARGER:]):
+        found = _one_by_one(wished, suit, (*small, *others, *_TRIED[: len(_TRIED) - len(small)]))
+        if found is not None:
+            return found.items()
     listing = " ".join(
         f"--shape {names[number]}={','.join(size.bounds if isinstance(size, Dim) else str(size) for size in sizes)}"
         for number, sizes in wished.items()
@@ -120,6 +150,24 @@ def _sized(
     )
     tried = f"{_TRIED[0]} to {_TRIED[-1]}"
     raise InputError(f"no size that was tried ({tried}) suits all layers: give numbers in place of `?` in {listing}")
+
+
+def _one_by_one(wished: Mapping[int, Shape], suit: Suit, numbers: Sequence[int]) -> dict[int, Shape] | None:
+    """Shapes whose sizes are found in turn: for each the first number that layers can do with while those which follow
+    are open still; None where there is none."""
+    made = dict(wished)
+    for position, shape in wished.items():
+        for axis, size in enumerate(shape):
+            if not isinstance(size, Dim):
+                continue
+            for number in numbers:
+                own = made[position]
+                made[position] = (*own[:axis], _number(size, number), *own[axis + 1 :])
+                if suit(made):
+                    break
+            else:
+                return None
+    return made
 
 
 def _number(size: Size, wanted: int) -> int:
