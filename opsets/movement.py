@@ -1092,6 +1092,7 @@ PAD_MODE = Attr("pad_mode", choice("constant", "edge", "reflect", "symmetric"), 
 @op(
     "Pad-1",
     types={"T": NUMBER, **PAD_TYPES},
+    lenient_types={"T": frozenset({"string"})},
     inputs=[
         Input("data", "T", "[*data]"),
         Input("pads_begin", "T_BEGIN", "[n]"),
@@ -1113,8 +1114,9 @@ def pad_1(data: Array, pads_begin: Array, pads_end: Array, pad_value: Array | No
         C3: in mode reflect pads are below the size of the dimension, in mode symmetric not above it, also those of 0;
             in mode edge a padded dimension is not empty.
         C4: no more is cropped than there is. (The page has an empty axis then, OpenVINO none or what lies beyond.)
+        C5: strings are padded in mode constant only.
 
-    Negative pads crop, as in OpenVINO and in Pad-12, with a warning.
+    Negative pads crop, as in OpenVINO and in Pad-12, with a warning; so it is with strings, which the page has not.
 
     Source: movement/pad-1.rst
 
@@ -1130,7 +1132,14 @@ def _(node: Node) -> Shapes:
         for number, pad in enumerate(node.sizes(name) or ()):
             message = f"`{name}[{number}]` is {pad}, expected 0 or more"
             node.require("C2", pad >= 0, message, name, lenient="crops the data")
+    _check_mode_of_strings(node, "C5")
     return padded_shape(node, "C1", "C3", "C4")
+
+
+def _check_mode_of_strings(node: Node, label: str) -> None:
+    mode = node.attrs["pad_mode"]
+    if mode != "constant" and node.types.get("T") == "string":
+        node.fail(label, f"`pad_mode` is {mode} for strings, expected constant", about=["pad_mode"])
 
 
 pad_12 = variation(
@@ -1160,9 +1169,7 @@ pad_12 = variation(
 
 @pad_12.shapes
 def _(node: Node) -> Shapes:
-    mode = node.attrs["pad_mode"]
-    if mode != "constant" and node.types.get("T") == "string":
-        node.fail("C3", f"`pad_mode` is {mode} for strings, expected constant", about=["pad_mode"])
+    _check_mode_of_strings(node, "C3")
     return padded_shape(node, "C1", "C2", "C4", clipped=True)
 
 

@@ -429,6 +429,13 @@ PADS = [
         )
         for version, opset in ((1, opset1), (12, opset12))
     ),
+    *(
+        Case("Pad-12", f"of strings{title}", partial(pad, opset12, mode="constant"), inputs, dynamic=True)
+        for title, inputs in (
+            ("", [np.array(["ab", "c"]), c(1), c(2)]),
+            (" with one", [np.array(["ab", "c"]), c(1), c(2), np.array("pp")]),
+        )
+    ),
     Case(
         "Pad-12",
         "a value that is given, dynamic",

@@ -1625,6 +1625,19 @@ def test_pad_12_c3_edge_of_strings():
     refuses(pad_12, "C3", message, np.array(["a"]), i64(0), i64(1), pad_mode="edge")
 
 
+def test_pad_1_c5_edge_of_strings():
+    message = "`pad_mode` is edge for strings, expected constant"
+    refuses(pad_1, "C5", message, np.array(["a"]), i64(0), i64(1), pad_mode="edge")
+
+
+@pytest.mark.filterwarnings("ignore:E303")
+@pytest.mark.parametrize("op", [pad_1, pad_12], ids=["1", "12"])
+def test_strings_are_padded_with_one(op):
+    texts = np.array(["ab", "c"])
+    assert op(texts, i64(1), i64(2), pad_mode="constant").tolist() == ["", "ab", "c", "", ""]
+    assert op(texts, i64(0), i64(1), np.array("xyz"), pad_mode="constant").tolist() == ["ab", "c", "xyz"]
+
+
 # Roll, Transpose
 
 TWELVE = np.arange(1, 13).reshape(4, 3)

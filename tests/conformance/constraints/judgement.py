@@ -71,6 +71,7 @@ JUDGEMENTS: tuple[Judgement, ...] = (
     yes("false is the smaller one", "TopK-11", "E303", "is boolean"),
     yes("as many as are true, in u8", "CumSum-3", "E303", "is boolean"),
     no(BOOLEANS, ".*", "E303", "is boolean"),
+    yes("pads them as Pad-12 does", "Pad-1", "E303", "^T is string"),
     no("texts are no numbers, and their elements are lost", ".*", "E303", "is string"),
     yes("the largest elements are exact", "AdaptiveMaxPool-8", "E303", "^T is"),
     yes("whole numbers are exact in this mode", "Interpolate-1", "E303", "^T is"),
