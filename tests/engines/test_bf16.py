@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from engines.onednn_works import ENGINE, computed, expected, prepared, work_of
 
-from irrun.engines.onednn import convolution
+from irrun.engines.onednn import attention, convolution
 from irrun.engines.vectorized.engine import VectorizedEngine
 from irrun.engines.work import Compiled, Post
 from irrun.spec.op import Array
@@ -279,6 +279,29 @@ def test_attention(masked: str | None, most: int, inside: bool, monkeypatch: pyt
     (output,) = computed(work, compiled, arrays)
     # weights, which sum up to 1, are rounded: by no more than ROUNDING of the largest value in all
     np.testing.assert_allclose(output.astype(np.float64), result, rtol=ROUNDING, atol=ROUNDING * 3)
+
+
+def test_attention_whose_scores_are_no_products_of_tiles_goes_head_by_head(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As where keys are many, on processors that multiply tiles."""
+    monkeypatch.setattr("irrun.engines.onednn.attention.MAX_SCORES", {"bf16": 1 << 15})
+    monkeypatch.setattr("irrun.engines.onednn.attention._Kernel.leaves_tiles", True)
+    asked = []
+    parts = attention._parts
+
+    def noted(*args: Any, inside: bool) -> Any:
+        asked.append(inside)
+        return parts(*args, inside=inside)
+
+    monkeypatch.setattr("irrun.engines.onednn.attention._parts", noted)
+    arrays: list[Array | None] = [random(1, rows, 3, 16, seed=rows).swapaxes(1, 2) for rows in (50, 70, 70)]
+    exact = [array.astype(np.float64) for array in arrays if array is not None]
+    (result,) = expected("ScaledDotProductAttention-13", {"causal": False}, exact, [])
+    work = work_of("ScaledDotProductAttention-13", {"causal": False}, arrays, [result], type="bf16")
+    compiled = prepared(work)
+    assert compiled is not None
+    (output,) = computed(work, compiled, arrays)
+    np.testing.assert_allclose(output.astype(np.float64), result, rtol=ROUNDING, atol=ROUNDING * 3)
+    assert asked == [True, False]
 
 
 @pytest.mark.parametrize("laid", [random, last])

@@ -21,6 +21,7 @@ from irrun.engines.onednn.library import (
     POST,
     SRC,
     SRC_1,
+    TILED,
     WEIGHTS,
     Descriptor,
     Library,
@@ -54,6 +55,12 @@ class _Kernel(NamedTuple):
     @property
     def scratch(self) -> int:
         return max(self.scores.scratch, self.softmax.scratch, self.sums.scratch)
+
+    @property
+    def leaves_tiles(self) -> bool:
+        """Whether scores are not products of tiles although the processor multiplies these, as where keys are many:
+        then heads are done sooner one by one, fewer rows at a time."""
+        return TILED in self.sums.implementation and TILED not in self.scores.implementation
 
     @property
     def room(self) -> int:
@@ -101,13 +108,14 @@ def compile(library: Library, work: Work) -> Compiled | None:
         added = Operand(added.type, own.shape, own.strides, own)
     tensors = _walked(query, key, value, added, work.outputs[0])
     heads, row = tensors[0].strides[-3:-1]
+    masking = None if added is None else MIN if causal else ADD
     parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type], inside=heads < row))
-    kernels: dict[Sizes, _Kernel] = {}
-    for size in {*map(_size, parts)}:
-        kernel = _kernel(library, tensors, size, factor, None if added is None else MIN if causal else ADD)
-        if kernel is None:
-            return None
-        kernels[size] = kernel
+    kernels = _kernels(library, tensors, parts, factor, masking)
+    if kernels is not None and any(kernel.leaves_tiles for kernel in kernels.values()):
+        parts = list(_parts(tensors[3].shape, MAX_SCORES[query.type] // 2, inside=False))
+        kernels = _kernels(library, tensors, parts, factor, masking)
+    if kernels is None:
+        return None
     room = max(kernel.room for kernel in kernels.values())
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
@@ -209,6 +217,7 @@ def _parts(shape: Sizes, bytes: int, *, inside: bool) -> Iterator[tuple[slice, s
     together = line * rows * heads <= bytes or (inside and bytes >= LEAST_ROWS * line * heads)
     some = heads if together else 1 if inside else min(max(bytes // (line * rows), 1), heads)
     lines = min(max(bytes // (line * some), 1), rows)
+    lines = -(-rows // -(-rows // lines))  # as many in each part, about
     for element in range(0, batch, several):
         for head in range(0, heads, some):
             for first in range(0, rows, lines):
@@ -221,6 +230,23 @@ def _parts(shape: Sizes, bytes: int, *, inside: bool) -> Iterator[tuple[slice, s
 
 def _size(part: Sequence[slice]) -> Sizes:
     return tuple(cut.stop - cut.start for cut in part)
+
+
+def _kernels(
+    library: Library,
+    tensors: Sequence[Operand],
+    parts: Sequence[Sequence[slice]],
+    factor: float,
+    masking: int | None,
+) -> dict[Sizes, _Kernel] | None:
+    """The primitives for parts, by their sizes; None where there are none for some."""
+    made: dict[Sizes, _Kernel] = {}
+    for size in {*map(_size, parts)}:
+        kernel = _kernel(library, tensors, size, factor, masking)
+        if kernel is None:
+            return None
+        made[size] = kernel
+    return made
 
 
 def _kernel(

@@ -61,6 +61,9 @@ FEW_ELEMENTS, FEW_PRODUCTS = 32_768, 250_000
 FEW_CODES = 4 * FEW_PRODUCTS
 """The same for multiplications of bytes."""
 
+TILED = "core_amx"
+"""What stands in the names of implementations that multiply tiles."""
+
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
 _STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _TYPE, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 258, 262, 263

@@ -26,6 +26,7 @@ from irrun.engines.onednn.library import (
     INFERENCE,
     SCALES,
     SRC,
+    TILED,
     WEIGHTS,
     ZERO_POINTS,
     Descriptor,
@@ -43,12 +44,9 @@ UNPADDED = "x64:gemm"
 """How the way is called that sometimes takes nothing off for the zero point where there is padding. It is the one for
 groups of few channels along three axes."""
 
-TILED = "core_amx"
-"""What the ways are called that multiply tiles. Behind these SLOW functions of a convolution's results take two to five
-times as long as in a pass of their own."""
-
 SLOW = frozenset({LOGISTIC, SWISH})
-"""Functions that are as exact in a pass of their own."""
+"""Functions that are as exact in a pass of their own, and take two to five times as long behind a convolution of
+tiles."""
 
 
 def compile(library: Library, work: Work) -> Compiled | None:
