@@ -117,6 +117,28 @@ def test_sums_that_are_normalized_stay_in_f32(engine, tmp_path):
     np.testing.assert_allclose(run(ours, given)[0], expected, 2e-2, 5e-2 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("read", [False, True])
+def test_what_is_joined_for_products_alone_is_converted_before(read, tmp_path):
+    """To round is the same there; not where somebody else reads the numbers."""
+    m = Model()
+    shape = [("f32", (4, 4))]
+    x, y = (m.parameter(name, "f32", (4, 4)) for name in "xy")
+    (sine,) = m.layer("Sin", [x], shape)
+    (z,) = m.layer("Concat", [sine, y], [("f32", (4, 8))], axis="1")
+    (w,) = m.layer("MatMul", [z, m.constant(FIRST)], [("f32", (4, 8))], transpose_a="false", transpose_b="false")
+    m.result(w)
+    if read:
+        m.result(m.layer("Abs", [z], [("f32", (4, 8))])[0])
+    ours = executor(m.save(tmp_path))
+    assert (("Concat", "bf16") in ops(ours)) != read
+    given = np.split(rows(), 2, axis=1)
+    joined = np.concatenate([np.sin(given[0]), given[1]], axis=1)
+    found = run(ours, *given)
+    np.testing.assert_allclose(found[0], rounded(joined) @ rounded(FIRST), 2e-2, 1e-2)
+    if read:
+        np.testing.assert_allclose(found[1], np.abs(joined), 1e-6)
+
+
 def test_precise_layers_stay_in_f32(tmp_path):
     """So does what is only behind a product, then, and not in front of one."""
     path = precise(two_products().save(tmp_path), "first")

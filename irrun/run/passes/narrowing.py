@@ -2,10 +2,10 @@
 
 Products and convolutions are, and all that leads from one of these to another where an engine computes it in bf16; if
 no engine computes any of it in that type, what has its elements from others one by one. Their operands are converted
-once, constants ahead. Everything else stays in f32: what is in front of the first product and behind the last one,
-layers that are marked as precise, what is computed from integers alone, products that read weights of few bits or
-variables, and what a body is given and gives. So do sums that a normalization reads, and that itself: what adds up from
-layer to layer would lose a bit in each.
+once, constants ahead, and what joins them behind that. Everything else stays in f32: what is in front of the first
+product and behind the last one, layers that are marked as precise, what is computed from integers alone, products that
+read weights of few bits or variables, and what a body is given and gives. So do sums that a normalization reads, and
+that itself: what adds up from layer to layer would lose a bit in each.
 
 Expects a program in f32, for any inputs; leaves one whose instructions have inputs and outputs of types that their ops
 take together.
@@ -91,6 +91,7 @@ class _Choice:
         heavy = {i for i in program.instructions if is_heavy(i) and self._may(i) and self._stored.isdisjoint(i.inputs)}
         self.chosen = self._between(heavy)
         self.chosen -= self._normalized()
+        self.chosen |= self._joining()
         self.chosen |= self._hiding(self.chosen)
 
     def _may(self, instruction: Instruction) -> bool:
@@ -156,6 +157,19 @@ class _Choice:
                 found.add(read[0])
                 read = [reader for number in read[0].outputs for reader in readers.get(number, ())]
         return found
+
+    def _joining(self) -> set[Instruction]:
+        """Joins that only chosen instructions read: to round what is joined is the same, and half as much is moved."""
+        joins = [i for i in self._program.instructions if _has(i, (Joining,)) and self._may(i) and i not in self.chosen]
+        readers = self._program.readers() if joins else {}
+        return {
+            join
+            for join in joins
+            if self._floats(join.outputs)
+            and self._stored.isdisjoint(join.inputs)
+            and join.outputs[0] not in self._program.results
+            and self.chosen.issuperset(readers.get(join.outputs[0], [join]))
+        }
 
     def _hiding(self, chosen: set[Instruction]) -> set[Instruction]:
         """What makes, for `chosen` ones, something of numbers that bf16 does not have, such as masks of scores.
