@@ -27,7 +27,7 @@ from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 from irrun.spec.traits import Elementwise
 
-SHORT_ROW, LEAST_IN_ROWS = 16, 1 << 16
+SHORT_ROW, LEAST_IN_ROWS = 16, 1 << 14
 """Elements that are few for a row, and elements of all rows that are many."""
 
 

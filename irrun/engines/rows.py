@@ -17,8 +17,8 @@ FEW_ROWS = range(1, 25)
 MOST_COLUMNS = 8
 """Of rows that others are made of, and of these."""
 
-MOST_OF_A_STRIP = 1 << 10
-"""Bytes of rows for which there is code without a loop over them."""
+LEAST_JOINED, MOST_OF_A_STRIP = 1 << 16, 1 << 10
+"""Elements from which on rows are joined by code of our own, and bytes of a row for which that has no loop."""
 
 LEAST_COLUMNS = 8
 """Columns of weights from which on it pays to compute 16 at once."""

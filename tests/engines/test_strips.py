@@ -10,8 +10,7 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the kernel")
 from irrun.engines import onednn
 from irrun.engines.compiled.strips import concatenate
 from irrun.engines.compiled.team import Team
-from irrun.engines.orders import LEAST_IN_ROWS
-from irrun.engines.rows import MOST_OF_A_STRIP
+from irrun.engines.rows import LEAST_JOINED, MOST_OF_A_STRIP
 from irrun.engines.work import Post
 from irrun.spec.dtypes import element_type
 
@@ -78,6 +77,6 @@ def test_large_images_are_left_to_the_kernel():
     for side, taken in ((40, False), (20, True)):
         image = images(rng, "u1", (1, side, side), 32)
         work = joined([image, image])[0]
-        assert (2 * image.size >= LEAST_IN_ROWS) != taken
+        assert (2 * image.size >= LEAST_JOINED) != taken
         assert (beside.compile(work) is not None) == taken
         assert alone.compile(work) is not None

@@ -16,8 +16,8 @@ from irrun.engines.onednn import attention, copies, elementwise, normalization, 
 from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
-from irrun.engines.orders import LEAST_IN_ROWS, is_of_short_rows
-from irrun.engines.rows import is_of_few_rows, strips_of
+from irrun.engines.orders import is_of_short_rows
+from irrun.engines.rows import LEAST_JOINED, is_of_few_rows, strips_of
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 
 Compiler = Callable[[Library, Work], Compiled | None]
@@ -136,7 +136,7 @@ class OneDNN:
         if work.name in elementwise.COMPILERS:
             return is_of_short_rows(work)
         if work.name == "Concat-1":
-            return prod(work.outputs[0].shape) >= LEAST_IN_ROWS and strips_of(work) is not None
+            return prod(work.outputs[0].shape) >= LEAST_JOINED and strips_of(work) is not None
         return self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)
 
     def _leaves_rows(self, work: Work) -> bool:
