@@ -44,10 +44,16 @@ def windows(data: Sizes, kernel: Sizes, strides: Sizes, dilations: Sizes, begins
 
 
 def check(
-    engine: CompiledEngine, data: Any, kernel: Sizes, *geometry: Sizes, posts: tuple[Post, ...] = (), others: Any = ()
+    engine: CompiledEngine,
+    data: Any,
+    kernel: Sizes,
+    *geometry: Sizes,
+    posts: tuple[Post, ...] = (),
+    others: Any = (),
+    features: int = 1,
 ) -> None:
     channels = data.shape[1]
-    filters = numbers(3, channels, 1, 1, *kernel)
+    filters = numbers(3, channels, features, 1, *kernel)
     names = ("strides", "dilations", "pads_begin", "pads_end")
     attrs = {**dict(zip(names, geometry, strict=True)), "auto_pad": "explicit"}
     given = [data, filters, *others]
@@ -72,7 +78,18 @@ def test_random_geometry_along_one_two_and_three_axes(engine: CompiledEngine, se
         if min(windows(tuple(sizes), tuple(kernel), *geometry)) > 0:
             break
     data = numbers(seed, int(rng.integers(1, 3)), int(rng.choice([3, 16, 17, 40])), *sizes)
-    check(engine, with_channels_last(data) if seed % 2 else data, tuple(map(int, kernel)), *geometry)
+    features = int(rng.choice([1, 2, 4, 8]))
+    features = features if features * data.shape[1] % 16 == 0 else 1
+    taps = tuple(map(int, kernel))
+    check(engine, with_channels_last(data) if seed % 2 else data, taps, *geometry, features=features)
+
+
+@pytest.mark.parametrize(("channels", "features"), [(8, 2), (24, 2), (4, 4), (12, 4), (2, 8), (6, 8)])
+def test_several_features_of_a_channel(engine: CompiledEngine, channels: int, features: int) -> None:
+    """As patches of images are merged: a vector has all that is made of a few channels."""
+    data, total = numbers(8, 2, channels, 9, 8), channels * features
+    posts, bias = (Post("Add-1", ADD, 2), Post("ReLU-1", {})), numbers(9, 1, total, 1, 1)
+    check(engine, data, (7, 7), (2, 2), (1, 1), (3, 3), (3, 3), posts=posts, others=(bias,), features=features)
 
 
 def test_wide_padding_and_windows_that_meet_nothing(engine: CompiledEngine) -> None:
@@ -102,7 +119,9 @@ def test_what_is_left_to_others(engine: CompiledEngine) -> None:
 
     assert taken(data, filters)
     assert not taken(data, filters, constant=())
-    assert not taken(data, numbers(1, 8, 2, 1, 3, 3))
+    assert taken(data, numbers(1, 8, 2, 1, 3, 3))
+    assert not taken(data, numbers(1, 8, 3, 1, 3, 3))
+    assert not taken(data[:, :3], numbers(1, 3, 2, 1, 3, 3))
     assert not taken(data, numbers(1, 4, 2, 2, 3, 3))
     assert not taken(data.astype(np.float16), filters.astype(np.float16), type="f16")
     assert not taken(data, filters, (Post("Add-1", ADD, 2),))  # whose channels do not lie side by side

@@ -14,7 +14,7 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.axes import channels_last, unless_so
-from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
+from irrun.engines.compiled.code import FLOAT, FLOATS, INTS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.posts import (
     KernelPost,
     kernel_posts,
@@ -53,13 +53,14 @@ AXES = ("image", "layer", "row", "pixel")
 _ALONG = ("layer", "row", "pixel")
 _NAMES = (
     *("items", "lines", "chunk", "vectors", "channels", "layers", "rows", "pixels", "segments", "stride"),
-    *("data", "filters", "result", "image", "filter_layer", "filter_row"),
+    *("data", "filters", "result", "result_pixel", "image", "filter_layer", "filter_row"),
     *(f"{kind}_{axis}" for kind in ("table", "size", "step") for axis in _ALONG),
 )
 """An item is a `chunk` of the vectors of channels of one of the `lines`, rows of windows [images, layers, rows]. Along
 an axis a table has for each window how many taps meet data, the first of these, and where it lies; along the last one
 the same for `segments` of windows with the same taps, behind the first window of each and how many they are. Elements
-are `size` bytes apart, those that taps meet `step`, and windows of a row `stride`."""
+are `size` bytes apart, those that taps meet `step`, and windows of a row `stride`. The vectors are of the channels of
+the result, of which each channel of the data makes `features`."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +68,7 @@ class DepthwiseKind:
     """What a kernel is compiled for."""
 
     posts: tuple[KernelPost, ...]
+    features: int
 
     @property
     def form(self) -> Form:
@@ -74,13 +76,13 @@ class DepthwiseKind:
 
 
 def depthwise(work: Work, team: Team) -> Compiled | None:
-    """GroupConvolution-1 of one channel in a group, of f32 with constant filters."""
+    """GroupConvolution-1 of one channel in a group, which may have several features, of f32 with constant filters."""
     if not is_depthwise(work):
         return None
     (data, filters), output = work.required(2), work.outputs[0]
     lacking = (1,) * (ACROSS - len(data.shape[2:]))
-    images, channels, *_ = data.shape
-    windows = (*lacking, *output.shape[2:])
+    images, channels, *_ = output.shape
+    windows, features = (*lacking, *output.shape[2:]), filters.shape[1]
     posts, operands = kernel_posts(work, (images, channels, *windows), (0, 2, 3, 4, 1))
     assert filters.value is not None
     if len(posts) < len(work.posts):
@@ -91,13 +93,13 @@ def depthwise(work: Work, team: Team) -> Compiled | None:
     packed = np.zeros((taps, vectors * LANES), np.float32)
     packed[:, :channels] = filters.value.reshape(channels, taps).T
     tables = [*map(_table, axes[:-1]), _segments(axes[-1])]
-    pixel = channels * ITEM
+    pixel = data.shape[1] * ITEM
     sizes = (pixel * axes[1].size * axes[2].size, pixel * axes[2].size, pixel)
     lines = images * windows[0] * windows[1]
     chunk = max(1, min(vectors, vectors * lines // (ITEMS * team.count)))
     told = {"items": lines * -(-vectors // chunk), "lines": lines, "chunk": chunk, "vectors": vectors}
     told |= {"channels": channels, "layers": windows[0], "rows": windows[1], "pixels": windows[2]}
-    told |= {"segments": len(tables[-1]), "stride": pixel * axes[2].stride}
+    told |= {"segments": len(tables[-1]), "stride": pixel * axes[2].stride, "result_pixel": channels * ITEM}
     told |= {"image": sizes[0] * axes[0].size, "filters": data_address(packed)}
     told |= {"filter_row": axes[2].kernel * vectors * LINE}
     told |= {"filter_layer": axes[1].kernel * told["filter_row"]}
@@ -105,7 +107,7 @@ def depthwise(work: Work, team: Team) -> Compiled | None:
         told |= {f"table_{name}": data_address(table), f"size_{name}": size, f"step_{name}": size * axis.dilation}
     products = prod(output.shape) * taps
     seconds = products * PRODUCT_SECONDS + prod(output.shape) * WINDOW_SECONDS
-    kind = DepthwiseKind(posts)
+    kind = DepthwiseKind(posts, features)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address = kind.form.address(kind, partial(_item, kind))
@@ -153,12 +155,13 @@ def _item(kind: DepthwiseKind, c: Code, at: dict[str, Any], item: Any) -> None:
     high, tap, above = _entries(c, c.at(at["table_row"], row, 3 * 8), 3)
     filters = c.at(c.at(at["filters"], first, at["filter_layer"]), tap, at["filter_row"])
     source = c.at(c.at(c.at(at["data"], image, at["image"]), near, at["size_layer"]), above, at["size_row"])
-    target = c.at(at["result"], b.mul(line, at["pixels"]), pixel)
+    target = c.at(at["result"], b.mul(line, at["pixels"]), at["result_pixel"])
 
     def windows(vector: Any, inside: Any) -> None:
         """Those of the line, for the channels `inside` if not all of the vector are."""
-        column, offset = b.mul(vector, long(LANES)), b.mul(vector, long(LINE))
-        weights, data, end = (b.add(one, offset) for one in (filters, source, target))
+        column = b.mul(vector, long(LANES))
+        weights, end = (c.at(one, vector, LINE) for one in (filters, target))
+        data = c.at(source, vector, LINE // kind.features)
 
         def segment(place: Any) -> None:
             window, many, count, tap, meets = _entries(c, c.at(at["table_pixel"], place, 5 * 8), 5)
@@ -171,13 +174,15 @@ def _item(kind: DepthwiseKind, c: Code, at: dict[str, Any], item: Any) -> None:
                 def add(meet: Any, tap: Any) -> None:
                     factor = c.load(tap, FLOATS)
                     for n, sum in enumerate(sums):
-                        sum.set(c.fma(c.some(c.at(meet, long(n), at["stride"]), FLOATS, inside), factor, sum.get()))
+                        value = _channels(c, kind, c.at(meet, long(n), at["stride"]), inside)
+                        sum.set(c.fma(value, factor, sum.get()))
 
                 _taps(c, at, [deep, high, count], c.at(first, start, at["stride"]), own, add)
                 for n, sum in enumerate(sums):
                     place = {**places, "pixel": b.add(b.add(window, start), long(n))}
                     read = partial(_read, c, at, place, column, inside)
-                    c.put(posted(c, kind.posts, sum.get(), read), c.at(end, place["pixel"], pixel), inside)
+                    made = posted(c, kind.posts, sum.get(), read)
+                    c.put(made, c.at(end, place["pixel"], at["result_pixel"]), inside)
 
             whole = b.udiv(many, long(TOGETHER))
             c.times(whole, lambda n: together(TOGETHER, b.mul(n, long(TOGETHER))))
@@ -190,6 +195,14 @@ def _item(kind: DepthwiseKind, c: Code, at: dict[str, Any], item: Any) -> None:
     c.times(b.sub(c.least(behind, full), chunk), lambda number: windows(b.add(chunk, number), None))
     with b.if_then(b.icmp_unsigned(">", behind, full)):
         windows(full, c.first_lanes(b.urem(at["channels"], long(LANES))))
+
+
+def _channels(c: Code, kind: DepthwiseKind, address: Any, inside: Any) -> Any:
+    """A vector of channels of the data, each as often as it has features."""
+    if kind.features == 1:
+        return c.some(address, FLOATS, inside)
+    few = c.load(address, ir.VectorType(FLOAT, LANES // kind.features), 4)
+    return c.b.shuffle_vector(few, few, ir.Constant(INTS, [lane // kind.features for lane in range(LANES)]))
 
 
 def _taps(
