@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.check.validate import GivenShapes, find_input, given_shape
 from irrun.diagnostics import InputError
-from irrun.ir.graph import Layer, Model
+from irrun.ir.graph import Model
 from irrun.ir.signature import names_of, names_of_inputs
 from irrun.run.memory import as_text
 from irrun.spec.dims import Dim, Shape, Size
@@ -79,7 +79,7 @@ def random_inputs(
         told = {names[number]: [_told(size) for size in shape] for number, shape in shapes.items()}
         return suits({**fixed, **told})
 
-    for number, shape in _sized(wished, suit, names, _sizes_of_weights(model)):
+    for number, shape in _sized(wished, suit, names, model):
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
             name = names_of(model.graph.parameters[number])[0]
@@ -110,24 +110,18 @@ def _told(size: Size) -> int | None:
 
 
 def _sizes_of_weights(model: Model) -> list[int]:
-    found = {size for layer in model.graph.walk() for size in _declared(layer) if size > 1}
-    return sorted(found - {*_TRIED})[:_MOST_TRIED]
-
-
-def _declared(layer: Layer) -> Sequence[int]:
-    """The sizes of a constant."""
-    if layer.type != "Const" or not layer.outputs:
-        return ()
-    return [size for size in layer.outputs[0].port.dims or () if isinstance(size, int)]
+    constants = (layer for layer in model.graph.walk() if layer.type == "Const" and layer.outputs)
+    found = {size for layer in constants for size in layer.outputs[0].port.dims or () if isinstance(size, int)}
+    return sorted(size for size in found - {*_TRIED} if size > 1)[:_MOST_TRIED]
 
 
 def _sized(
-    wished: Mapping[int, Shape], suit: Suit, names: Mapping[int, str], others: Sequence[int]
+    wished: Mapping[int, Shape], suit: Suit, names: Mapping[int, str], model: Model
 ) -> Iterable[tuple[int, Shape]]:
     """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
 
     The first axis, which most often is the batch, stays as small as it may be as long as that will do. Where no number
-    does for all of them they are found one by one, also among the `others`. Raises InputError where none is.
+    does for all of them they are found one by one, also among the sizes of weights. Raises InputError where none is.
     """
     unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
     for batches in (_TRIED[:1], _TRIED):
@@ -139,6 +133,7 @@ def _sized(
             }
             if not unknown or suit(shapes):
                 return shapes.items()
+    others = _sizes_of_weights(model)
     for small in (_TRIED, _TRIED[_LARGER:]):
         found = _one_by_one(wished, suit, (*small, *others, *_TRIED[: len(_TRIED) - len(small)]))
         if found is not None:

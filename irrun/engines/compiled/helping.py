@@ -63,8 +63,14 @@ def _pause(b: ir.IRBuilder) -> None:
         called(b, "llvm.x86.sse2.pause", ir.VoidType())
 
 
-def _yield(b: ir.IRBuilder, yielding: Any) -> None:
+def _yield(b: ir.IRBuilder, yielding: Any, waited: Any, most: int, polite: ir.Block, wait: ir.Block) -> None:
+    """Go on at `wait`: by way of `polite`, which lets others have the processor, where one has `waited` for more than
+    `most`, and the system has a function for that."""
+    often = b.and_(b.icmp_unsigned(">", waited, long(most)), b.icmp_unsigned("!=", yielding, long(0)))
+    b.cbranch(often, polite, wait)
+    b.position_at_end(polite)
     b.call(b.inttoptr(yielding, ir.FunctionType(INT, []).as_pointer()), [])
+    b.branch(wait)
 
 
 def _clock(b: ir.IRBuilder, before: Any) -> Any:
@@ -90,11 +96,7 @@ def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     b.position_at_end(more)
     # who is at work may wait for this processor, which the system's scheduler gives nobody else in some of its modes
     later, yielding = b.add(looks, long(1)), b.load(_shared(b, state, YIELDING // 8))
-    often = b.icmp_unsigned(">", later, long(POLITE // CYCLES_OF_A_LOOK))
-    b.cbranch(b.and_(often, b.icmp_unsigned("!=", yielding, long(0))), polite, wait)
-    b.position_at_end(polite)
-    _yield(b, yielding)
-    b.branch(wait)
+    _yield(b, yielding, later, POLITE // CYCLES_OF_A_LOOK, polite, wait)
     b.position_at_end(end)
     b.ret_void()
     for value, block in ((long(0), begin), (later, more), (later, polite)):
@@ -128,11 +130,7 @@ def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
     _pause(b)
     later = _clock(b, time)
     waited = b.sub(later, since)
-    often = b.and_(b.icmp_unsigned(">", waited, long(POLITE)), b.icmp_unsigned("!=", yielding, long(0)))
-    b.cbranch(often, polite, wait)
-    b.position_at_end(polite)
-    _yield(b, yielding)
-    b.branch(wait)
+    _yield(b, yielding, waited, POLITE, polite, wait)
     b.position_at_end(wait)
     b.cbranch(b.icmp_unsigned(">", waited, patience), end, look)
     b.position_at_end(end)
