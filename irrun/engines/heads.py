@@ -27,15 +27,19 @@ LEAST_SCORES = 1 << 15
 def is_openable(work: Work) -> bool:
     """Whether a work is attention that calls for any sizes take: of f32, not causal."""
     mask = work.optional(3)
-    return _is_plain(work) and not work.attrs["causal"] and (mask is None or mask.type in ("f32", "boolean"))
+    return _is_plain(work, "f32") and not work.attrs["causal"] and (mask is None or mask.type in ("f32", "boolean"))
 
 
 def is_streamed(work: Work) -> bool:
-    """Whether a work is attention of f32 for which there is code of our own that never has more than a few scores."""
-    if work.name != "ScaledDotProductAttention-13" or not _is_plain(work):
+    """Whether a work is attention of f32 alone, or bf16, for which there is code of our own that never has more than a
+    few scores, for processors with the instructions."""
+    if work.name != "ScaledDotProductAttention-13":
+        return False
+    type = work.outputs[0].type
+    if type not in ("f32", "bf16") or not _is_plain(work, type):
         return False
     (query, key, value), output, mask = work.required(3), work.outputs[0], mask_of(work)
-    if mask is not None and mask.type not in ("f32", "boolean"):
+    if mask is not None and mask.type not in (type, "boolean"):
         return False
     if mask is not None and mask.shape[-1] != key.shape[-2]:  # one number for all keys of a row
         return False
@@ -102,10 +106,10 @@ def heads_inside(result: Operand) -> tuple[int, ...]:
     return ordered_strides(order, [shape[axis] for axis in order], item)
 
 
-def _is_plain(work: Work) -> bool:
-    """Whether an attention is of f32 alone, but for its mask, and without posts."""
+def _is_plain(work: Work, type: str) -> bool:
+    """Whether an attention is of a type alone, but for its mask, and without posts."""
     numbers = (*work.required(3), work.optional(4), work.optional(5), *work.outputs[:1])
-    return all(own is None or own.type == "f32" for own in numbers) and not work.posts
+    return all(own is None or own.type == type for own in numbers) and not work.posts
 
 
 def _has_dense_rows(operand: Operand) -> bool:

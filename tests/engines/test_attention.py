@@ -31,7 +31,7 @@ def compiler(request, monkeypatch):
     monkeypatch.setattr(heads, "FEW", 1)
     monkeypatch.setattr(flash, "KEYS", 32)
     if request.param == "wide":  # as many rows and columns at once as with vectors of 16
-        monkeypatch.setattr(flash, "tile", lambda: flash_form.TILE_WIDE)
+        monkeypatch.setattr(flash, "tile", lambda _: flash_form.TILE_WIDE)
     return by_compiled_code
 
 

@@ -43,6 +43,11 @@ _LOG = (
 _LN2 = (0.693359375, -2.12194440e-4)
 """ln(2) as two f32, the first of which has few bits."""
 
+_LOG2_E = 1.4426950408889634
+
+_EXP2 = (0.009582853059, 0.05590642465, 0.2402409861, 0.6931241934, 1.0)
+"""With them polynomial(x) is 2**x between -1/2 and 1/2, but for 3e-6 of it, and 1 for 0."""
+
 _LEAST, _LOWEST = -87.33654, -103.9721
 """Of what is less exp is no normal number, and 0."""
 
@@ -252,10 +257,19 @@ class Code:
         result, number = self._power(b.select(nothing, floats(0.0), vector))
         return b.select(nothing, floats(0.0), b.fmul(result, self._power_of_two(number)))
 
+    def rough_decay(self, vector: Any) -> Any:
+        """The same within 3e-6 of it, for what is rounded to bf16; for 0 it is 1."""
+        b = self.b
+        power = b.fmul(vector, floats(_LOG2_E))
+        shifted = b.fadd(power, floats(_MAGIC))
+        made = self.polynomial(_EXP2, b.fsub(power, b.fsub(shifted, floats(_MAGIC))))
+        bits = b.add(b.bitcast(made, INTS), b.shl(b.bitcast(shifted, INTS), ints(23)))
+        return b.select(b.fcmp_ordered("<", vector, floats(_LEAST + 1)), floats(0.0), b.bitcast(bits, FLOATS))
+
     def _power(self, x: Any) -> tuple[Any, Any]:
         """A number between sqrt(1/2) and sqrt(2), and the power of 2 with which that is exp(x)."""
         b = self.b
-        power = self.fma(x, floats(1.4426950408889634), floats(_MAGIC))
+        power = self.fma(x, floats(_LOG2_E), floats(_MAGIC))
         whole = b.fsub(power, floats(_MAGIC))
         rest = self.fma(whole, floats(-_LN2[1]), self.fma(whole, floats(-_LN2[0]), x))
         total = self.polynomial(_EXP, rest)

@@ -13,12 +13,15 @@ import numpy as np
 from irrun.engines.axes import Strided, unless_so
 from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
+from irrun.engines.compiled.flash_tiles import TiledBlock
+from irrun.engines.compiled.flash_vectors import VectorBlock
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.heads import dense_mask, heads_inside, is_streamed, mask_of, with_blind_rows
-from irrun.engines.memory import ITEM, aligned, data_address
+from irrun.engines.memory import aligned, data_address
 from irrun.engines.vectorized.attention import find_ends
 from irrun.engines.work import Arrays, Call, Compiled, Work, chain
+from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 ROWS = 256
@@ -44,7 +47,8 @@ _FACTOR = FORM.place("factor")
 
 def attention(work: Work, team: Team) -> Compiled | None:
     """ScaledDotProductAttention-13, where it `is_streamed`. The result comes with the heads next to their elements."""
-    size, result = tile(), work.outputs[0]
+    result = work.outputs[0]
+    size = tile(result.type)
     if size is None or not is_streamed(work):
         return None
     key, mask, shape = work.required(2)[1], mask_of(work), result.shape
@@ -52,12 +56,13 @@ def attention(work: Work, team: Team) -> Compiled | None:
     rows, keys, heads, causal = shape[-2], key.shape[-2], prod(shape[:-2]), bool(work.attrs["causal"])
     constant = None if mask is None or mask.value is None else dense_mask(mask.value)
     kind = FlashKind(
-        key.shape[-1], shape[-1], None if mask is None else mask.type, sink is not None, causal, size, KEYS
+        result.type, key.shape[-1], shape[-1], None if mask is None else mask.type, sink is not None, causal, size, KEYS
     )
     seconds = 2 * heads * rows * keys * (kind.size + kind.width) / SPEED
     shared = team.count > 1 and seconds > SHARED_SECONDS
     block = _block(rows, heads, team.count if shared else 1, size[0])
     blocks, room = -(-rows // block), aligned(kind.room_size(block))
+    address = address_of(kind, TiledBlock if kind.type == "bf16" else VectorBlock)
     numbers = np.indices(shape[:-2], np.int64).reshape(len(shape) - 2, heads)
     known: dict[Lying, Array] = {}
     told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}
@@ -76,12 +81,13 @@ def attention(work: Work, team: Team) -> Compiled | None:
                 own if own.shape == full else np.broadcast_to(own, full)
                 for own, full in zip(inputs[:3], whole, strict=True)
             ]
-            first = _looking(ends, arrays, hiding, inputs[4] if scale is not None else None, causal=causal)
+            scaled = inputs[4] if scale is not None else None
+            first = _looking(ends, arrays, hiding, scaled, causal=causal)
         steps = {f"{name}_row": _row(own) for name, own in zip(HEAD, given, strict=True)}
         at = {"heads": data_address(places), "ends": data_address(ends), "room": 0, "factor": _bits(kind.size**-0.5)}
         arguments = FORM.of(**told, **steps, **at)
         held, counted = (inputs, outputs, scratch, places, ends), (FORM.place("room"), data_address(scratch))
-        kernel = Kernel(team, address_of(kind), arguments, held, shared=shared, seconds=seconds, counted=counted)
+        kernel = Kernel(team, address, arguments, held, shared=shared, seconds=seconds, counted=counted)
         if scale is None:
             return chain([*first, kernel])
 
@@ -90,7 +96,7 @@ def attention(work: Work, team: Team) -> Compiled | None:
 
         return chain([*first, tell, kernel])
 
-    lying = Strided(heads_inside(result), prod(shape) * ITEM)
+    lying = Strided(heads_inside(result), prod(shape) * numpy_dtype(result.type).itemsize)
     gives = unless_so(result, lying)
     taken = frozenset() if constant is None else frozenset({3})
     return with_blind_rows(work, Compiled(bind, team.count * room, gives=gives, taken=taken))
@@ -111,6 +117,8 @@ def _looking(
     keys = key.shape[-2]
     if causal:
         return [partial(_find_seen, ends, value)]
+    if query.dtype != np.float32:
+        return []
     if mask is None or mask.shape[-2:] != (rows, keys) or mask.size != rows * keys:
         return []
     factor = np.array(size**-0.5, np.float32) if scale is None else scale.reshape(())
@@ -119,9 +127,12 @@ def _looking(
 
 def _find_seen(ends: Array, value: Array) -> None:
     """Row i sees the keys up to i; a value that is not finite shows through a weight of 0."""
-    axes = list(range(value.ndim))
-    with np.errstate(all="ignore"):
-        finite = np.isfinite(np.einsum(value, axes, value, axes, axes[:-1]).max())
+    if value.dtype == np.float32:
+        axes = list(range(value.ndim))
+        with np.errstate(all="ignore"):
+            finite = np.isfinite(np.einsum(value, axes, value, axes, axes[:-1]).max())
+    else:
+        finite = np.isfinite(value).all()
     keys = value.shape[-2]
     ends[:] = np.minimum(np.arange(1, len(ends) + 1), keys) if finite else keys
 

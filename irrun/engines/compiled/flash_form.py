@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from irrun.engines.compiled.code import LINE, Form, vectors_of
+from irrun.engines.compiled import amx
+from irrun.engines.compiled.code import LANES, LINE, Form, vectors_of
 from irrun.engines.compiled.compiler import features
 from irrun.engines.memory import ITEM
 from irrun.engines.placement import is_x86
@@ -13,6 +14,9 @@ KEYS = 256
 
 TILE, TILE_WIDE = (6, 1), (12, 2)
 """Rows and vectors of columns whose sums are in registers, of which there are 16, or 32 where they are wide."""
+
+TILE_BF16 = (2 * LANES, 2)
+"""The same where they are in four tiles of the processor."""
 
 HEAD = ("query", "key", "value", "mask", "sink", "result")
 """Addresses of a head, one after the other in memory as u64."""
@@ -30,10 +34,11 @@ first thread has `room_size` bytes at `room` for itself, and the next one those 
 
 @dataclass(frozen=True, slots=True)
 class FlashKind:
-    """What a kernel is compiled for: elements of a key and of a value, the type of the mask (None: there is none),
-    whether there is a sink, and row i sees the keys up to i, rows and vectors of columns that are computed at once, and
-    keys of a block."""
+    """What a kernel is compiled for: f32 or bf16, elements of a key and of a value, the type of the mask (None: there
+    is none), whether there is a sink, and row i sees the keys up to i, rows and vectors of columns that are computed at
+    once, and keys of a block."""
 
+    type: str
     size: int
     width: int
     mask: str | None
@@ -47,6 +52,11 @@ class FlashKind:
         return self.rows_at + rows * self.row_size
 
     @property
+    def steps(self) -> int:
+        """Lines that the elements of a key fill, those of the last one with zeros behind them."""
+        return -(-self.size * (ITEM if self.type == "f32" else ITEM // 2) // LINE)
+
+    @property
     def scores_row(self) -> int:
         """Bytes from row to row of scores; not a power of 2, for which caches have few places."""
         return self.keys * ITEM + LINE
@@ -54,11 +64,11 @@ class FlashKind:
     @property
     def values_at(self) -> int:
         """Where values begin in the memory of a thread, behind keys; then come scores of a tile, then rows."""
-        return self.keys * self.size * ITEM
+        return self.keys * (self.size * ITEM if self.type == "f32" else self.steps * LINE)
 
     @property
     def scores_at(self) -> int:
-        return self.values_at + self.keys * vectors_of(self.width) * LINE
+        return self.values_at + self.keys * vectors_of(self.width) * (LINE if self.type == "f32" else LINE // 2)
 
     @property
     def rows_at(self) -> int:
@@ -67,7 +77,7 @@ class FlashKind:
     @property
     def sums_at(self) -> int:
         """Where sums of values begin in the memory of a row, behind the query; then come those of weights, numbers."""
-        return vectors_of(self.size) * LINE
+        return self.steps * LINE
 
     @property
     def total_at(self) -> int:
@@ -94,8 +104,10 @@ class FlashKind:
         return self.edge_at + LINE
 
 
-def tile() -> tuple[int, int] | None:
-    """Rows and vectors of columns that are computed at once; None where vectors are too short for any."""
+def tile(type: str) -> tuple[int, int] | None:
+    """Rows and vectors of columns that are computed at once; None where there are no instructions for a type."""
+    if type != "f32":
+        return TILE_BF16 if type == "bf16" and amx.is_there() else None
     if "avx512f" in features():
         return TILE_WIDE
     return None if is_x86() and "fma" not in features() else TILE

@@ -1,7 +1,7 @@
 """What attention of many rows is compiled to: a block of keys after the other for a block of rows, of whose scores only
 those of a few rows and the keys of a block are ever there (flash attention, https://arxiv.org/abs/2205.14135).
 
-Threads share blocks of rows. Keys come as panels of 16, and values as whole vectors, in memory of the thread.
+Threads share blocks of rows. What multiplies these is in `flash_vectors.py`, for any processor, and `flash_tiles.py`.
 """
 
 from __future__ import annotations
@@ -12,45 +12,50 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.attention_kernel import hidden
+from irrun.engines.compiled.attention_kernel import item_of, number_of
 from irrun.engines.compiled.code import (
     FLOAT,
     FLOATS,
     INT,
-    LANES,
     LINE,
     LONG,
-    NUMBERS,
     Code,
     floats,
     lanes_of,
     long,
-    vectors_of,
 )
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.flash_form import FORM, HEAD, FlashKind
 from irrun.engines.memory import ITEM
 
-UNROLLED = 4
-"""Terms of sums that are written one after the other, where so many divide them."""
 
-
-def address_of(kind: FlashKind) -> int:
+def address_of(kind: FlashKind, block: type[Block]) -> int:
     """Where the machine code of a kernel lies, a function of a pointer to its arguments. Safe for threads."""
     # there is nothing for LLVM's passes to do, which take as long as all the rest
-    return compiled(kind, partial(_write, kind), passes=False)
+    return compiled(kind, partial(_write, kind, block), passes=False)
 
 
-def _write(kind: FlashKind, function: ir.Function) -> None:
+def _write(kind: FlashKind, block: type[Block], function: ir.Function) -> None:
     c, (arguments,) = Code(function), function.args
     at = FORM.loaded(c, arguments)
     room = FORM.claimed(c, arguments, at)
-    c.share(arguments, long(1), at["items"], lambda item: _Block(kind, c, at, room, item).write())
+    block.opened(c)
+    c.share(arguments, long(1), at["items"], lambda item: block(kind, c, at, room, item).write())
+    block.closed(c)
     c.b.ret_void()
 
 
-class _Block:
-    """The code for a block of rows."""
+class Block:
+    """The code for a block of rows: what all kinds have in common. `opened` is what a thread does before its first one,
+    `closed` what it does after its last."""
+
+    @staticmethod
+    def opened(c: Code) -> None:
+        pass
+
+    @staticmethod
+    def closed(c: Code) -> None:
+        pass
 
     def __init__(self, kind: FlashKind, c: Code, at: dict[str, Any], room: Any, item: Any) -> None:
         b = c.b
@@ -94,143 +99,35 @@ class _Block:
         """Rows beyond the last one are computed like that, and not written."""
         c, b, kind = self._c, self._c.b, self._kind
         place, query = self._row(row), c.at(self._own["query"], within, self._at["query_row"])
-        for start, count in lanes_of(kind.size):
-            values = b.fmul(c.read(b.add(query, long(start)), count), self._factor)
-            c.store(values, b.add(place, long(start)))
+        self._take(query, place)
         for start in range(kind.sums_at, kind.peak_at, LINE):
             c.store(floats(0.0), b.add(place, long(start)))
         peak = ir.Constant(FLOAT, -np.inf)
         if kind.sink:  # one more score, of which nothing but its weight is added
-            peak = c.load(c.at(self._own["sink"], within, self._at["sink_row"]), FLOAT)
+            peak = number_of(c, kind.type, c.at(self._own["sink"], within, self._at["sink_row"]))
             c.store(ir.Constant(FLOAT, 1.0), b.add(place, long(kind.total_at)))
         c.store(peak, b.add(place, long(kind.peak_at)))
 
+    def _take(self, query: Any, place: Any) -> None:
+        """Have a row of the query in the memory of the thread."""
+        raise NotImplementedError
+
     def _pack(self, first: Any, many: Any) -> None:
         """Have keys and values of a block in the memory of the thread. Those beyond the last one are 0."""
-        c, b, at, kind = self._c, self._c.b, self._at, self._kind
-        last = b.sub(many, long(1))
-        keys, values = (c.at(self._own[name], first, at[f"{name}_row"]) for name in ("key", "value"))
-        whole, rest = divmod(kind.size, LANES)
-
-        def panel(number: Any) -> None:
-            begin = b.mul(number, long(LANES))
-            rows = [c.at(keys, c.least(b.add(begin, long(n)), last), at["key_row"]) for n in range(LANES)]
-            target = c.at(self._room, number, LINE * kind.size)
-
-            def square(number: Any, count: int = LANES) -> None:
-                start = b.mul(number, long(LINE))
-                turned = c.transposed([c.read(b.add(row, start), count) for row in rows])
-                for n, vector in enumerate(turned[:count]):
-                    c.store(vector, b.add(c.at(target, number, LANES * LINE), long(n * LINE)))
-
-            if whole:
-                c.loop(long(whole), square)
-            if rest:
-                square(long(whole), rest)
-
-        panels = c.blocks(many, long(LANES * kind.tile[1]))
-        c.loop(b.mul(panels, long(kind.tile[1])), panel)
-
-        def value(number: Any) -> None:
-            source = c.at(values, c.least(number, last), at["value_row"])
-            target = c.at(b.add(self._room, long(kind.values_at)), number, vectors_of(kind.width) * LINE)
-            there = b.icmp_unsigned("<", number, many)
-            for start, count in lanes_of(kind.width):
-                vector = b.select(there, c.read(b.add(source, long(start)), count), floats(0.0))
-                c.store(vector, b.add(target, long(start)))
-
-        c.loop(b.mul(c.blocks(many, long(LANES)), long(LANES)), value)
+        raise NotImplementedError
 
     def _tile(self, number: Any, first: Any, many: Any) -> None:
         """Some rows and a block of keys."""
+        raise NotImplementedError
+
+    def _give(self, value: Any, address: Any, count: int) -> None:
+        """Write the first numbers of a vector to the result."""
+        raise NotImplementedError
+
+    def _settle(self, place: Any, rows: int) -> None:
+        """Find the greatest score so far of each of some rows, at most 16, and what weights before that come to."""
         c, b, kind = self._c, self._c.b, self._kind
-        row = b.mul(number, long(kind.tile[0]))
-        place, scores = self._row(row), b.add(self._room, long(kind.scores_at))
-        self._score(row, place, scores, first, many)
-        self._weigh(place, scores, many)
-        at_once = kind.tile[1]
-        groups, rest = divmod(vectors_of(kind.width), at_once)
-        if groups:
-            c.loop(long(groups), lambda group: self._add(place, scores, many, b.mul(group, long(at_once)), at_once))
-        if rest:
-            self._add(place, scores, many, long(groups * at_once), rest)
-
-    def _add(self, place: Any, scores: Any, many: Any, column: Any, vectors: int) -> None:
-        """Add values to the sums of the rows of a tile, as much of each as it weighs, for some vectors of columns."""
-        c, b, kind = self._c, self._c.b, self._kind
-        count, stride, start = c.blocks(many, long(LANES)), vectors_of(kind.width) * LINE, b.mul(column, long(LINE))
-        some = range(0, vectors * LINE, LINE)
-        lines = [b.add(b.add(self._room, long(kind.values_at + n)), start) for n in some]
-        made = iter(self._products(scores, kind.scores_row, lines, stride, b.mul(count, long(LANES)), LANES))
-        for m in range(kind.tile[0]):
-            factor = c.splat(c.load(b.add(place, long(m * kind.row_size + kind.scale_at)), FLOAT))
-            for n in some:
-                target = b.add(b.add(place, long(m * kind.row_size + kind.sums_at + n)), start)
-                c.store(c.fma(c.load(target, FLOATS), factor, next(made)), target)
-
-    def _score(self, row: Any, place: Any, scores: Any, first: Any, many: Any) -> None:
-        """The scores of a tile, and the greatest ones of its rows, still a vector of each."""
-        c, b, at, kind = self._c, self._c.b, self._at, self._kind
-        at_once = kind.tile[1]
-        edges = [b.add(place, long(m * kind.row_size + kind.edge_at)) for m in range(kind.tile[0])]
-        within = [self._within(b.add(row, long(m))) for m in range(kind.tile[0])]
-        masks = [
-            c.at(c.at(self._own["mask"], own, at["mask_row"]), first, ITEM if kind.mask == "f32" else 1)
-            for own in within
-        ]
-        there = c.splat(b.trunc(many, INT))
-        seen = [c.splat(b.trunc(b.sub(b.add(own, long(1)), first), INT)) for own in within]
-        for edge in edges:
-            c.store(floats(-np.inf), edge)
-
-        def panels(group: Any) -> None:
-            panel = b.mul(group, long(at_once))
-            lines = [c.at(self._room, b.add(panel, long(n)), LINE * kind.size) for n in range(at_once)]
-            sums = iter(self._products(place, kind.row_size, lines, LINE, long(kind.size), kind.size))
-            target = c.at(scores, panel, LINE)
-            starts = [b.mul(b.add(panel, long(n)), long(LANES)) for n in range(at_once)]
-            numbers = [b.add(NUMBERS, c.splat(b.trunc(start, INT))) for start in starts]
-            inside = [b.icmp_signed("<", own, there) for own in numbers]
-            for m, edge in enumerate(edges):
-                most = c.load(edge, FLOATS)
-                for n, start in enumerate(starts):
-                    value, shown = next(sums), inside[n]
-                    if kind.mask is not None:
-                        value = b.fadd(value, hidden(c, kind.mask, masks[m], start, inside[n]))
-                    if kind.causal:
-                        shown = b.and_(shown, b.icmp_signed("<", numbers[n], seen[m]))
-                    value = b.select(shown, value, floats(-np.inf))
-                    c.store(value, b.add(target, long(m * kind.scores_row + n * LINE)))
-                    most = c.greatest(value, most)
-                c.store(most, edge)
-
-        c.loop(c.blocks(many, long(LANES * at_once)), panels)
-
-    def _products(self, left: Any, row: int, lines: list[Any], step: int, count: Any, multiple: int) -> list[Any]:
-        """Sums over `count` terms, a multiple of `multiple`, for each row of a tile, `row` bytes apart from `left` on,
-        and each of the vectors of columns that begin at `lines`, `step` bytes from term to term."""
-        c, b = self._c, self._c.b
-        rows = self._kind.tile[0]
-        unrolled = next(n for n in (UNROLLED, 2, 1) if not multiple % n)
-
-        def terms(number: Any, *sums: Any) -> list[Any]:
-            made = list(sums)
-            begin = b.mul(number, long(unrolled))
-            for n in range(unrolled):
-                vectors = [c.load(b.add(c.at(line, begin, step), long(n * step)), FLOATS) for line in lines]
-                for m in range(rows):
-                    own = c.splat(c.load(b.add(c.at(left, begin, ITEM), long(m * row + n * ITEM)), FLOAT))
-                    for k, vector in enumerate(vectors):
-                        place = m * len(lines) + k
-                        made[place] = c.fma(vector, own, made[place])
-            return made
-
-        return list(c.loop(b.udiv(count, long(unrolled)), terms, *[floats(0.0)] * (rows * len(lines))))
-
-    def _weigh(self, place: Any, scores: Any, many: Any) -> None:
-        """Make weights of the scores of a tile: exp of them, less the greatest one of the row so far."""
-        c, b, kind = self._c, self._c.b, self._kind
-        places = [b.add(place, long(m * kind.row_size)) for m in range(kind.tile[0])]
+        places = [b.add(place, long(m * kind.row_size)) for m in range(rows)]
         lows, befores = floats(-np.inf), floats(-np.inf)
         for m, own in enumerate(places):
             before = c.load(b.add(own, long(kind.peak_at)), FLOAT)
@@ -246,22 +143,6 @@ class _Block:
             for vector, start in ((factors, kind.scale_at), (lows, kind.less_at)):
                 c.store(b.extract_element(vector, ir.Constant(INT, m)), b.add(own, long(start)))
 
-        def row(number: Any) -> None:
-            own, weights = c.at(place, number, kind.row_size), c.at(scores, number, kind.scores_row)
-            less, factor = (c.splat(c.load(b.add(own, long(n)), FLOAT)) for n in (kind.less_at, kind.scale_at))
-
-            def power(vector: Any, total: Any) -> list[Any]:
-                where = c.at(weights, vector, LINE)
-                made = c.decay(b.fsub(c.load(where, FLOATS), less))
-                c.store(made, where)
-                return [b.fadd(total, made)]
-
-            total = b.add(own, long(kind.total_at))
-            (made,) = c.loop(c.blocks(many, long(LANES)), power, b.fmul(c.load(total, FLOATS), factor))
-            c.store(made, total)
-
-        c.loop(long(kind.tile[0]), row)
-
     def _end(self, row: Any) -> None:
         c, b, kind = self._c, self._c.b, self._kind
         place = self._row(row)
@@ -269,4 +150,4 @@ class _Block:
         divisor = c.splat(c.sum(c.load(b.add(place, long(kind.total_at)), FLOATS)))
         for start, count in lanes_of(kind.width):
             value = c.load(b.add(place, long(kind.sums_at + start)), FLOATS)
-            c.write(b.fdiv(value, divisor), b.add(target, long(start)), count)
+            self._give(b.fdiv(value, divisor), b.add(target, long(start // ITEM * item_of(kind.type))), count)

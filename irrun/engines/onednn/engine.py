@@ -151,8 +151,10 @@ class OneDNN:
         return worth or rows <= VERY_FEW or rows * prod(right.shape) < products.FEW_OF_WEIGHTS
 
     def _leaves_scores(self, work: Work) -> bool:
-        """Whether a work is attention that others compute without keeping its scores, on vectors that add products."""
-        return self._library.pairs and is_streamed(work) and scores_of(work) >= LEAST_SCORES
+        """Whether a work is attention that others compute without keeping its scores, on vectors that add products, or
+        in tiles."""
+        there = self._library.tiles if work.outputs[0].type == "bf16" else self._library.pairs
+        return there and is_streamed(work) and scores_of(work) >= LEAST_SCORES
 
     def unaligned(self, name: str) -> bool:
         """It lays them out anew, or reads them as they are."""
