@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from math import prod
 from typing import Any
 
+import ml_dtypes
 import numpy as np
 import pytest
 from engines.onednn_works import placed, room
@@ -15,15 +16,16 @@ from engines.works import plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loops")
 
-from irrun.engines.compiled import normalization
+from irrun.engines.compiled import bf16, normalization
 from irrun.engines.compiled.engine import LEAST, CompiledEngine
 from irrun.engines.compiled.normalization import COMPILERS
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Compiled, Post, Work
+from irrun.engines.work import Compiled, Operand, Post, Work
 
 TEAMS = [Team(count) for count in (1, 2, 3)]
 GROUPS, MVN = "GroupNormalization-12", {"normalize_variance": True, "eps": 1e-5, "eps_mode": "inside_sqrt"}
 NUMPY = {"auto_broadcast": "numpy"}
+BF16 = ml_dtypes.bfloat16
 DENSE, LAST = "dense", "channels last"
 
 rng = np.random.default_rng(0)
@@ -55,13 +57,13 @@ def made(
 
 def computed(compiled: Compiled, work: Work, arrays: Sequence[Any]) -> Any:
     """The output after two calls that must agree."""
-    output = placed(work.outputs[0].shape, compiled.gives.get(0))
+    output = placed(work.outputs[0].shape, compiled.gives.get(0), work.outputs[0].type)
     call = compiled.bind(arrays, [output], room(compiled.scratch) if compiled.scratch else None)
     call()
     first = output.copy()
     output.fill(99)
     call()
-    np.testing.assert_array_equal(output, first)
+    np.testing.assert_array_equal(output.astype(np.float32), first.astype(np.float32))
     return output
 
 
@@ -269,3 +271,32 @@ def test_small_works_are_no_reason_to_load_what_compiles() -> None:
         data = numbers(1, 64, points)
         work, _ = made(GROUPS, {"num_groups": 4, "epsilon": 1e-5}, [data, numbers(64), numbers(64)])
         assert (engine.compile(work) is not None) == taken, prod(data.shape)
+
+
+@pytest.mark.skipif(not bf16.is_made(), reason="the processor makes no bf16")
+@pytest.mark.usefixtures("_sharing")
+@pytest.mark.parametrize("lies", [DENSE, LAST])
+@pytest.mark.parametrize(("shape", "groups"), SHAPES)
+@pytest.mark.parametrize("name", [GROUPS, "MVN-6", "RootMeanSquare-0"])
+def test_results_of_bf16_are_those_of_f32_rounded(name: str, shape: tuple[int, ...], groups: int, lies: str) -> None:
+    data = numbers(*shape, lies=lies if name == GROUPS or (name == "MVN-6" and len(shape) > 3) else DENSE)
+    data[0, 0] = np.nan
+    if name == GROUPS:
+        attrs, others = {"num_groups": groups, "epsilon": 1e-4}, [numbers(shape[1]), numbers(shape[1])]
+    elif name == "MVN-6":
+        attrs, others = {**MVN, "eps_mode": "INSIDE_SQRT"}, [np.arange(2 if data.ndim > 2 else 1, data.ndim)]
+    else:
+        attrs, others = {"eps": 1e-6}, []
+    arrays = [data, *others, numbers(*shape[1:])]
+    product = Post("Multiply-1", NUMPY, len(others) + 1)
+    expected, (work, compiled) = [], made(name, attrs, arrays, [product])
+    if compiled is not None:
+        expected = [computed(compiled, work, arrays).astype(BF16)]
+    work.posts.append(Post("Convert-1", {"destination_type": "bf16"}))
+    work.outputs = [Operand("bf16", shape, np.empty(shape, BF16).strides)]
+    for team in TEAMS:
+        narrow = COMPILERS[name](work, team)
+        assert (narrow is None) == (compiled is None)
+        if narrow is not None:
+            found = computed(narrow, work, arrays)
+            np.testing.assert_array_equal(found.astype(np.float32), expected[0].astype(np.float32))

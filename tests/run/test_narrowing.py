@@ -117,6 +117,37 @@ def test_sums_that_are_normalized_stay_in_f32(engine, tmp_path):
     np.testing.assert_allclose(run(ours, given)[0], expected, 2e-2, 5e-2 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("engine", ["reference", "auto"])
+def test_normalizations_that_are_written_out_stay_in_f32(engine, tmp_path):
+    """With the sums that they read, and the scale behind them."""
+    m = Model()
+    x = m.parameter("x", "f32", (4, 8))
+    shape, column = [("f32", (4, 8))], [("f32", (4, 1))]
+    square = np.random.default_rng(5).standard_normal((8, 8)).astype(F32)
+    products = {"transpose_a": "false", "transpose_b": "false"}
+    (y,) = m.layer("MatMul", [x, m.constant(square)], shape, **products)
+    (z,) = m.layer("Add", [y, x], shape)
+    (r,) = m.layer("Power", [z, m.constant(F32(2))], shape)
+    (r,) = m.layer("ReduceMean", [r, m.constant(np.int64([-1]))], column, keep_dims="true")
+    (r,) = m.layer("Add", [r, m.constant(F32(1e-6))], column)
+    (r,) = m.layer("Sqrt", [r], column)
+    (r,) = m.layer("Divide", [m.constant(F32(1)), r], column)
+    (n,) = m.layer("Multiply", [z, r], shape)
+    (n,) = m.layer("Multiply", [n, m.constant(np.full(8, 2, F32))], shape)
+    (w,) = m.layer("MatMul", [n, m.constant(square)], shape, **products)
+    (w,) = m.layer("Add", [w, z], shape)
+    m.result(m.layer("MatMul", [w, m.constant(square)], shape, **products)[0])
+    ours = executor(m.save(tmp_path), engine)
+    assert {own for own in ops(ours) if own[1] == "bf16"} <= {(name, "bf16") for name in ("MatMul", "Convert", "Add")}
+    assert ops(ours).count(("Multiply", "f32")) + ops(ours).count(("RootMeanSquare", "f32")) == 2
+    given = rows()
+    z = rounded(rounded(given) @ rounded(square)) + given
+    n = z / np.sqrt((z * z).mean(1, keepdims=True) + 1e-6) * 2
+    w = rounded(rounded(n) @ rounded(square)) + z
+    expected = rounded(w) @ rounded(square)
+    np.testing.assert_allclose(run(ours, given)[0], expected, 2e-2, 5e-2 * np.abs(expected).max())
+
+
 @pytest.mark.parametrize("read", [False, True])
 def test_what_is_joined_for_products_alone_is_converted_before(read, tmp_path):
     """To round is the same there; not where somebody else reads the numbers."""

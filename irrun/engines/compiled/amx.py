@@ -12,32 +12,22 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, LANES, LINE, SHORT, Code
+from irrun.engines.compiled import bf16
+from irrun.engines.compiled.code import BYTE, LANES, LINE, Code
 from irrun.engines.compiled.compiler import features
 
 TILE = LANES * LINE
 """Bytes of a tile: 16 rows of 64."""
 
-PAIRS = ir.VectorType(SHORT, 2 * LANES)
-"""The bits of a row of a tile of bf16."""
-
-_NEEDED = {"amx-bf16", "amx-tile", "avx512bf16", "avx512bw"}
+_NEEDED = {"amx-bf16", "amx-tile"}
 _ARCH_PRCTL, _REQ_XCOMP_PERM, _XTILEDATA = 158, 0x1023, 18
 _TILES = 8
-
-
-class _BFloat(ir.Type):  # type: ignore[misc]  # llvmlite has no types
-    def _to_string(self) -> str:
-        return "bfloat"
-
-
-_NARROW = ir.VectorType(_BFloat(), 2 * LANES)
 
 
 @cache
 def is_there() -> bool:
     """Whether this process may use tiles of bf16; Linux has to be asked for the memory that threads need for them."""
-    if sys.platform != "linux" or not features() >= _NEEDED:
+    if sys.platform != "linux" or not bf16.is_made() or not features() >= _NEEDED:
         return False
     asked = [ctypes.c_long(number) for number in (_ARCH_PRCTL, _REQ_XCOMP_PERM, _XTILEDATA)]
     return not ctypes.CDLL(None).syscall(*asked)
@@ -78,9 +68,3 @@ def _moved(c: Code, name: str, tile: int, address: Any, row: Any) -> None:
 def multiplied(c: Code, sums: int, left: int, right: int) -> None:
     """Add the product of two tiles to a third one. What is no normal number counts as 0."""
     c.call("llvm.x86.tdpbf16ps", ir.VoidType(), *(ir.Constant(BYTE, tile) for tile in (sums, left, right)))
-
-
-def narrowed(c: Code, low: Any, high: Any) -> Any:
-    """The bits of two vectors of f32, one behind the other, rounded to bf16, to even ones where they are halfway."""
-    made = c.call("llvm.x86.avx512bf16.cvtne2ps2bf16.512", _NARROW, high, low)
-    return c.b.bitcast(made, PAIRS)

@@ -10,21 +10,19 @@ from typing import Any
 
 from llvmlite import ir
 
+from irrun.engines.compiled import bf16
 from irrun.engines.compiled.code import (
     BYTES,
     FLOAT,
     FLOATS,
     INT,
-    INTS,
     LANES,
     LINE,
     LONG,
-    SHORT,
     SHORTS,
     Code,
     Form,
     floats,
-    ints,
     lanes_of,
     long,
     vectors_of,
@@ -101,25 +99,12 @@ def address_of(kind: AttentionKind) -> int:
     return compiled(kind, lambda function: _Attention(function, kind).write(), passes=False)
 
 
-def item_of(type: str | None) -> int:
-    """Bytes of an element of f32, bf16 or boolean."""
-    return {"f32": ITEM, "bf16": ITEM // 2}.get(type or "", 1)
-
-
-def number_of(c: Code, type: str, address: Any) -> Any:
-    """A number of f32 or bf16 in memory, as f32."""
-    if type == "f32":
-        return c.load(address, FLOAT)
-    return c.b.bitcast(c.b.shl(c.b.zext(c.load(address, SHORT, 2), INT), ir.Constant(INT, 16)), FLOAT)
-
-
 def hidden(c: Code, type: str | None, mask: Any, first: Any, inside: Any) -> Any:
     """What a mask of a type adds to the scores of some keys from `first` on."""
     if type == "f32":
         return c.some(c.at(mask, first, ITEM), FLOATS, inside)
     if type == "bf16":
-        line = c.some(c.at(mask, first, ITEM // 2), SHORTS, inside, 2)
-        return c.b.bitcast(c.b.shl(c.b.zext(line, INTS), ints(16)), FLOATS)
+        return bf16.widened(c, c.some(c.at(mask, first, ITEM // 2), SHORTS, inside, 2))
     seen = c.b.icmp_unsigned("!=", c.some(c.b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
     return c.b.select(seen, floats(0.0), floats(float(MASKED)))
 

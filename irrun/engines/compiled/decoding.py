@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from irrun.engines.compiled.bf16 import widened
 from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, SHORTS, Code, floats, ints, long
 from irrun.engines.compiled.compiler import features
 from irrun.engines.compressed import PACKED, numbers_of
@@ -124,7 +125,7 @@ class Decoder:
         if type == "f16":
             return b.fpext(c.load(address, _HALVES, 1), FLOATS)
         if type == "bf16":
-            return b.bitcast(b.shl(b.zext(c.load(address, SHORTS, 1), INTS), ints(16)), FLOATS)
+            return widened(c, c.load(address, SHORTS, 1))
         codes = c.load(address, BYTES, 1)
         if type == "i8":
             return b.sitofp(b.sext(codes, INTS), FLOATS)

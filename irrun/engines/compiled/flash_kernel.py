@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.attention_kernel import item_of, number_of
+from irrun.engines.compiled.bf16 import item_of, number_of
 from irrun.engines.compiled.code import (
     FLOAT,
     FLOATS,

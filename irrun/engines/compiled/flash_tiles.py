@@ -12,8 +12,9 @@ import numpy as np
 from llvmlite import ir
 
 from irrun.engines.compiled import amx
-from irrun.engines.compiled.amx import PAIRS, TILE
-from irrun.engines.compiled.attention_kernel import hidden, item_of
+from irrun.engines.compiled.amx import TILE
+from irrun.engines.compiled.attention_kernel import hidden
+from irrun.engines.compiled.bf16 import PAIRS, item_of, narrowed
 from irrun.engines.compiled.code import (
     FLOAT,
     FLOATS,
@@ -181,7 +182,7 @@ class TiledBlock(Block):
         def vectors(number: Any, *totals: Any) -> list[Any]:
             where = c.at(weights, number, 2 * LINE)
             made = [c.rough_decay(b.fsub(c.load(b.add(where, long(n * LINE)), FLOATS), less)) for n in range(2)]
-            line = amx.narrowed(c, *made)
+            line = narrowed(c, *made)
             c.keep(line, c.at(weights, number, LINE))
             # the sum is of what is multiplied, so that roundings weigh the differences of values alone
             pairs = b.bitcast(line, INTS)
@@ -211,6 +212,6 @@ class TiledBlock(Block):
 
     def _give(self, value: Any, address: Any, count: int) -> None:
         c, b = self._c, self._c.b
-        line = amx.narrowed(c, value, floats(0.0))
+        line = narrowed(c, value, floats(0.0))
         order = ir.Constant(ir.VectorType(INT, count), list(range(count)))
         c.keep(b.shuffle_vector(line, line, order), address)

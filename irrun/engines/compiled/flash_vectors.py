@@ -9,7 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.attention_kernel import hidden, item_of
+from irrun.engines.compiled.attention_kernel import hidden
+from irrun.engines.compiled.bf16 import item_of
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, LANES, LINE, NUMBERS, floats, lanes_of, long, vectors_of
 from irrun.engines.compiled.flash_kernel import Block
 from irrun.engines.memory import ITEM

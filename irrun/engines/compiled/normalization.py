@@ -10,7 +10,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import axes_of_mvn, given_alike, has_channels_last, is_dense
+from irrun.engines.axes import axes_of_mvn, channels_last, has_channels_last, is_dense
+from irrun.engines.compiled import bf16
 from irrun.engines.compiled import normalization_channels as channels
 from irrun.engines.compiled import normalization_kernel as rows
 from irrun.engines.compiled.centring import standardized
@@ -19,7 +20,7 @@ from irrun.engines.compiled.normalization_code import AXES, SCALES, Normalizatio
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, data_address
+from irrun.engines.memory import data_address
 from irrun.engines.vectorized.posts import nanoseconds_of
 from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import NamedTuple
@@ -144,11 +145,18 @@ def _compiled(
         extents = extents._replace(lines=1, points=extents.lines)
     images, groups, lines, points = extents
     shape = (images, points, groups) if along_channels else (images, groups * lines, points)
+    gives = work.outputs[0].type
+    if gives == "bf16":  # that is what the last post makes of it
+        if not bf16.is_made():
+            return None
+        work = replace(work, posts=work.posts[:-1])
     posts, operands = kernel_posts(work, shape, (0, 2, 1) if last or along_channels else None)
     if len(posts) < len(work.posts):
         return None
     short = (groups * lines if last else points) < LANES
-    kind = NormalizationKind("whole", last, short, last and lines == 1, along, mode, posts, centred)
+    kind = NormalizationKind(
+        "whole", last, short, last and lines == 1, along, mode, posts, centred, work.outputs[0].type
+    )
     cut = _images_cut(extents) if last else _rows_cut(extents)
     nanoseconds = prod(data.shape) * (NANOSECONDS + nanoseconds_of(work, head=False))
     even = -(-cut.wholes // team.count) * team.count <= UNEVEN * cut.wholes
@@ -179,7 +187,7 @@ def _compiled(
         ]
         return kernels[0] if len(kernels) == 1 else kernels[0].joined(kernels)
 
-    return Compiled(bind, room, gives=given_alike(data, prod(data.shape) * ITEM), shared=True)
+    return Compiled(bind, room, gives={} if is_dense(data) else {0: channels_last(work.outputs[0])}, shared=True)
 
 
 COMPILERS = {

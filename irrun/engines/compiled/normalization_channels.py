@@ -21,6 +21,7 @@ from irrun.engines.compiled.normalization_code import (
     moments,
     operands,
     origin,
+    place_of,
     starts,
     write,
 )
@@ -204,7 +205,7 @@ class _Kernel:
             number = b.add(begin, number)
             place = c.at(self._offset, number, self._point)
             others = operands(c, self._kind, at, self._image, number)
-            source, target = b.add(at["data"], place), b.add(at["target"], place)
+            source, target = b.add(at["data"], place), b.add(at["target"], place_of(c, self._kind, place))
             write(c, self._kind, Line(source, target, self._channels, tables, scales, others))
 
         c.loop(c.least(at["together"], b.sub(at["points"], begin)), point)

@@ -8,6 +8,7 @@ from typing import Any
 
 from llvmlite import ir
 
+from irrun.engines.compiled.bf16 import put
 from irrun.engines.compiled.code import DOUBLE, FLOAT, FLOATS, INT, LANES, Code, Form, Values, long
 from irrun.engines.compiled.posts import KernelPost, operand_names, operand_start, posted
 from irrun.engines.memory import ITEM
@@ -41,6 +42,7 @@ class NormalizationKind:
     epsilon: str = "inside"
     posts: tuple[KernelPost, ...] = ()
     centred: bool = True
+    gives: str = "f32"
 
     @property
     def form(self) -> Form:
@@ -129,12 +131,17 @@ def write(c: Code, kind: NormalizationKind, line: Line) -> None:
         if kind.scales is not None:
             value = c.fma(value, *(read(own, kind.scales) for own in line.scales))
         value = posted(c, kind.posts, value, lambda number, along: read(line.operands[number], along))
-        c.put(value, b.add(line.target, offset), inside)
+        put(c, kind.gives, value, b.add(line.target, place_of(c, kind, offset)), inside)
 
     if kind.short:
         some(long(0), c.first_lanes(line.length))
     else:
         starts(c, line.length, lambda start: some(b.mul(start, long(ITEM))))
+
+
+def place_of(c: Code, kind: NormalizationKind, offset: Any) -> Any:
+    """Where the result is of what lies so many bytes behind the first of the data."""
+    return offset if kind.gives == "f32" else c.b.lshr(offset, long(1))
 
 
 def starts(c: Code, length: Any, body: Callable[[Any], None]) -> None:

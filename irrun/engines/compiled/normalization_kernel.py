@@ -22,6 +22,7 @@ from irrun.engines.compiled.normalization_code import (
     moments,
     operands,
     origin,
+    place_of,
     write,
 )
 from irrun.engines.memory import ITEM
@@ -168,7 +169,7 @@ class _Kernel:
             elif self._kind.scales is not None:
                 scales = [c.splat(c.load(c.at(at[name], of_image, ITEM), FLOAT)) for name in SCALES]
             others = operands(c, self._kind, at, image, of_image, begin)
-            source, target = b.add(at["data"], place), b.add(at["target"], place)
+            source, target = b.add(at["data"], place), b.add(at["target"], place_of(c, self._kind, place))
             write(c, self._kind, Line(source, target, part.length, found, scales, others))
 
         c.loop(part.lines, line)

@@ -34,6 +34,7 @@ from irrun.spec.traits import (
     Permutation,
     Products,
     Reading,
+    Reduction,
     Repeating,
     Reshaping,
 )
@@ -138,6 +139,7 @@ class _Choice:
         """Sums of what is not constant that a normalization reads, these, and what is done to each of their numbers:
         element-wise instructions that read constants besides, or nothing."""
         constants = self._program.constants.keys()
+        normalizing = self._normalizing()
         readers: dict[int, list[Instruction]] = {}
         for instruction in self._program.instructions:
             for number in self._floats(instruction.inputs):
@@ -146,9 +148,9 @@ class _Choice:
         for instruction in self.chosen:
             read = [reader for number in instruction.outputs for reader in readers.get(number, ())]
             summed = instruction.function == "add" and constants.isdisjoint(instruction.inputs)
-            if summed and any(reader.op.trait(Normalizing) is not None for reader in read):
+            if summed and not normalizing.isdisjoint(read):
                 found.add(instruction)
-            if instruction.op.trait(Normalizing) is None:
+            if instruction not in normalizing:
                 continue
             found.add(instruction)
             while (
@@ -156,6 +158,24 @@ class _Choice:
             ):
                 found.add(read[0])
                 read = [reader for number in read[0].outputs for reader in readers.get(number, ())]
+        return found
+
+    def _normalizing(self) -> set[Instruction]:
+        """Instructions that bring numbers into proportion to others of them: normalizations, and such as are written
+        out, element-wise ones that read what only element-wise ones have made of a reduction."""
+        constants = self._program.constants.keys()
+        found: set[Instruction] = set()
+        reduced: set[int] = set()
+        for instruction in self._program.instructions:
+            if instruction.op.trait(Normalizing) is not None:
+                found.add(instruction)
+            elif instruction.op.trait(Reduction) is not None:
+                reduced |= self._floats(instruction.outputs)
+            elif _has(instruction, (Elementwise,)) and not reduced.isdisjoint(instruction.inputs):
+                if self._floats(instruction.inputs) - constants <= reduced:
+                    reduced |= self._floats(instruction.outputs)
+                else:
+                    found.add(instruction)
         return found
 
     def _joining(self) -> set[Instruction]:
