@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
 from ctypes import POINTER, c_char, c_int, c_void_p, py_object
 from threading import Lock
@@ -17,6 +18,12 @@ ALIGNMENT = 64
 
 ITEM = 4
 """Bytes of an f32."""
+
+LARGE_PAGED = range(1 << 15, 1 << 22)
+"""Bytes of what is worth a place in large pages: less lies in few pages, and for more numpy asks for such itself."""
+
+BLOCK = 1 << 24
+"""Bytes of large pages that the system is asked for at once, and gives as they are written."""
 
 
 def aligned(size: int) -> int:
@@ -53,6 +60,41 @@ def cut(block: Array, size: int) -> Array:
     """`size` of the bytes of a larger block, that begin at a cache line."""
     start = -data_address(block) % ALIGNMENT
     return block[start : start + size]
+
+
+class _LargePages:
+    """Memory in pages of 2 MiB, where the system has these for who asks, from the beginning of a block to its end: it
+    is given back with the last array in a block. Safe for threads."""
+
+    def __init__(self) -> None:
+        self._rest, self._lock = np.empty(0, np.uint8), fork_safe(Lock())
+
+    def take(self, size: int) -> Array:
+        with self._lock:
+            if size > len(self._rest):
+                self._rest = self._block()
+            made, self._rest = self._rest[:size], self._rest[aligned(size) :]
+        return made
+
+    def _block(self) -> Array:
+        advice = getattr(mmap, "MADV_HUGEPAGE", None)
+        if advice is None:
+            return allocate(BLOCK)
+        try:
+            memory = mmap.mmap(-1, BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+            memory.madvise(advice)
+        except OSError:  # where there are no such pages, or no more memory
+            return allocate(BLOCK)
+        return np.frombuffer(memory, np.uint8)
+
+
+_large_pages = _LargePages()
+
+
+def allocate_lasting(size: int) -> Array:
+    """As `allocate`, for what is read from one end to the other in every run, as weights are: to find out where small
+    pages lie takes processors a part of the time in which they read them."""
+    return _large_pages.take(size) if size in LARGE_PAGED else allocate(size)
 
 
 class Arranged:

@@ -19,7 +19,7 @@ from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panels import PRODUCTS
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
+from irrun.engines.memory import ITEM, Arranged, allocate_lasting, arranged_once, data_address
 from irrun.engines.onednn.networks import Network, network_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Work
 from irrun.spec.op import Array
@@ -90,7 +90,9 @@ def _arranged(network: Network, _: Array) -> Array:
     the state; and behind those of all panels the biases of each one's sums. What is not there is 0."""
     gates, hidden, inner = len(network.cell.gates), network.hidden, network.inner
     panels = -(-hidden // LANES)
-    memory = allocate((panels * gates * (inner + hidden) + panels * SUMS) * LINE).view(np.float32).reshape(-1, LANES)
+    memory = (
+        allocate_lasting((panels * gates * (inner + hidden) + panels * SUMS) * LINE).view(np.float32).reshape(-1, LANES)
+    )
     memory[...] = 0
     weights, biases = memory[: -panels * SUMS], memory[-panels * SUMS :]
     lines = weights.reshape(panels, inner + hidden, gates, LANES)

@@ -11,7 +11,7 @@ from irrun.engines.compiled.code import Form
 from irrun.engines.compiled.requantization import Requantization
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import SHARED_SECONDS, Team
-from irrun.engines.memory import Arranged, allocate, data_address
+from irrun.engines.memory import Arranged, allocate_lasting, data_address
 from irrun.engines.windows import Axis
 from irrun.engines.work import Arrays, Call, Compiled, Layout
 from irrun.records import NamedTuple, dataclass
@@ -64,7 +64,7 @@ def keeps(axis: Axis) -> bool:
 
 def kept(array: Array) -> Array:
     """A copy that lies where vectors are quickly read."""
-    made: Array = allocate(array.nbytes).view(array.dtype).reshape(array.shape)
+    made: Array = allocate_lasting(array.nbytes).view(array.dtype).reshape(array.shape)
     made[...] = array
     return made
 

@@ -21,7 +21,7 @@ from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import SHARED_SECONDS, Team
-from irrun.engines.memory import ITEM, Arranged, allocate, arranged_once, data_address
+from irrun.engines.memory import ITEM, Arranged, allocate_lasting, arranged_once, data_address
 from irrun.engines.rows import SMALL_ROWS, rows_of
 from irrun.engines.threads import MEMORY_SPEED
 from irrun.engines.vectorized.posts import Posts, nanoseconds_of, posts_of
@@ -47,7 +47,7 @@ def _arranged(columns: Array) -> Array:
     """Weights [columns, inner] as an array [panels, inner, 16]. Columns that are not there are 0."""
     count, inner = columns.shape
     whole = count // LANES
-    memory = allocate(-(-count // LANES) * inner * LINE).view(np.float32)
+    memory = allocate_lasting(-(-count // LANES) * inner * LINE).view(np.float32)
     made: Array = memory.reshape(-1, inner, LANES)
     made[:whole] = columns[: whole * LANES].reshape(whole, LANES, inner).transpose(0, 2, 1)
     if whole < len(made):

@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines import axes
 from irrun.engines.axes import canonical_strides, dense_strides, unless_so
-from irrun.engines.memory import Arranged, allocate, arranged_once
+from irrun.engines.memory import Arranged, allocate, allocate_lasting, arranged_once
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
@@ -76,7 +76,7 @@ def packed(
     """
 
     def laid_out(value: Array) -> Array:
-        memory = allocate(target.nbytes)
+        memory = allocate_lasting(target.nbytes)
         copy(library, source, arranged(value), target, memory)
         return memory
 
