@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary, proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
-from irrun.engines.memory import aligned, allocate
+from irrun.engines.memory import aligned, allocate, allocate_lasting
 from irrun.interruption import hand_on
 from irrun.ir.collector import collector_paused
 from irrun.ir.weights import Weights
@@ -90,7 +90,7 @@ class Block:
         """Have room for a program of `size` bytes, with some to spare: what nobody writes to costs nothing."""
         if self.memory.nbytes < size:
             self.keep(set())
-            self.memory = allocate(size + size // 2)
+            self.memory = allocate_lasting(size + size // 2)
 
     def keep(self, kept: set[_Prepared | None]) -> None:
         """Keep the frames of these programs, and no others."""
