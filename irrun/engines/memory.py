@@ -92,8 +92,8 @@ _large_pages = _LargePages()
 
 
 def allocate_lasting(size: int) -> Array:
-    """As `allocate`, for what is gone through from one end to the other in every run, weights and tensors on the way: to
-    find out where small pages lie takes processors a part of the time in which they read them."""
+    """As `allocate`, for what every run goes through from one end to the other, weights and tensors on the way: to find
+    out where small pages lie takes processors a part of the time in which they read them."""
     return _large_pages.take(size) if size in LARGE_PAGED else allocate(size)
 
 
