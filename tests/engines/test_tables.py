@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from typing import Any
+from unittest import mock
 
 import numpy as np
 import pytest
@@ -18,16 +19,22 @@ LARGE = (3, 210, 113)
 
 def compilers() -> list[Any]:
     try:
-        from irrun.engines.compiled.elements import tabulated
+        from irrun.engines.compiled import tables
+        from irrun.engines.compiled.tables import tabulated
         from irrun.engines.compiled.team import Team
     except ImportError:
         return [pytest.param(None, marks=pytest.mark.skip("llvmlite compiles the loop"))]
     team = Team(2)
-    return [pytest.param(lambda work: tabulated(work, team), id="compiled")]
+
+    def one_by_one(work: Any) -> Any:
+        with mock.patch.object(tables, "features", frozenset):
+            return tabulated(work, team)
+
+    return [pytest.param(lambda work: tabulated(work, team), id="compiled"), pytest.param(one_by_one, id="one by one")]
 
 
 @pytest.mark.parametrize("compile", [pytest.param(lambda work: look_up(work, THREADS), id="numpy"), *compilers()])
-@pytest.mark.parametrize("shape", [(), (1,), (7, 5), LARGE])
+@pytest.mark.parametrize("shape", [(), (1,), (7, 5), (63,), (64,), (65,), (2, 1 << 14), LARGE])
 @pytest.mark.parametrize("type", ["u1", "i1"])
 @pytest.mark.parametrize("target", ["u1", "i1", "f4"])
 def test_each_code_is_what_the_table_has_for_its_byte(compile: Any, shape: Any, type: str, target: str) -> None:

@@ -1,4 +1,4 @@
-"""Elements taken from where indices along an axis say, and from tables where codes say."""
+"""Elements taken from where indices along an axis say."""
 
 from __future__ import annotations
 
@@ -9,16 +9,13 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.compiled.loops import MEMORY_OF_BYTES, Bytes, Elements, Longs, Places, looped, unordered
+from irrun.engines.compiled.loops import MEMORY_OF_BYTES, Elements, Longs, Places, looped
 from irrun.engines.compiled.team import Team
-from irrun.engines.work import Arrays, Call, Compiled, OpenCall, Work
+from irrun.engines.work import OpenCall, Work
 from irrun.spec.op import Array
 
 ELEMENT_NANOSECONDS = 1.0
 """What an element takes about."""
-
-LOOK_UP_NANOSECONDS = 0.6
-"""What a code takes about."""
 
 
 def take(
@@ -73,26 +70,4 @@ def _taken(team: Team, axis: int, arrays: Sequence[Any]) -> Sequence[Array] | No
     return None if outside[0] else (result,)
 
 
-def look_up(begin: int, end: int, codes: Bytes, table: Elements, result: Elements) -> None:
-    """What a table has for codes."""
-    for place in range(begin, end):
-        result[place] = table[codes[place]]
-
-
-def tabulated(work: Work, team: Team) -> Compiled | None:
-    """Table-0."""
-    codes, table = work.required(2)
-    if work.posts or codes.type not in ("u8", "i8") or table.value is None:
-        return None
-    kind, type = MEMORY_OF_BYTES[table.value.itemsize]
-    count = prod(codes.shape)
-
-    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
-        arrays = inputs[0].view(np.uint8), inputs[1].view(type), outputs[0].view(type)
-        return looped(team, look_up, arrays, count, count * LOOK_UP_NANOSECONDS, Elements=kind)
-
-    return Compiled(bind, wants=unordered(work))
-
-
-COMPILERS = {"Table-0": tabulated}
 OPENERS = {"GatherElements-6": open}

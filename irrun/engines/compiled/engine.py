@@ -48,7 +48,7 @@ MODULES = {
     "columns": "Gather-1 Gather-7 Gather-8",
     "deformable": "DeformableConvolution-1 DeformableConvolution-8",
     "depthwise": "GroupConvolution-1",
-    "elements": "GatherElements-6 Table-0",
+    "elements": "GatherElements-6",
     "elementwise": """
         Add-1 Divide-1 Maximum-1 Minimum-1 Multiply-1 PReLU-1 SquaredDifference-1 Subtract-1 Abs-1 Ceiling-1 Clamp-1
         Elu-1 Erf-1 Exp-1 FakeQuantize-1 Floor-1 Gelu-2 Gelu-7 HSigmoid-5 HSwish-4 Mish-4 Negative-1 ReLU-1 Round-5
@@ -67,6 +67,7 @@ MODULES = {
     "softmax": "SoftMax-1 SoftMax-8 LogSoftmax-5",
     "sparse": "SparseFillEmptyRows-16",
     "sums": "CumSum-3",
+    "tables": "Table-0",
     "top_k": "TopK-1 TopK-3 TopK-11",
     "transposition": " ".join(MOVING),
     "yuv_to_rgb": "NV12toRGB-8 NV12toBGR-8 I420toRGB-8 I420toBGR-8",
