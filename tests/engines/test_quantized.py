@@ -12,7 +12,7 @@ from engines.onednn_works import ENGINE, channels_last, has_avx2, room
 from irrun.engines import compiled
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Coding, Grid
+from irrun.engines.grid import Coding, Grid, is_of_codes
 from irrun.engines.onednn import quantized
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
@@ -118,6 +118,15 @@ def test_batches_of_two_codes(grid: Grid, turned: bool) -> None:
     right = (b.astype(np.int64) - 3).swapaxes(-1, -2) if turned else b.astype(np.int64) - 3
     sums = np.matmul(a.astype(np.int64) - grid.zero, right)
     np.testing.assert_allclose(computed(work, a, b), sums * grid.scale[0] * other.scale[0], rtol=1e-6)
+
+
+@own
+@pytest.mark.parametrize("zero", [0, 127])
+def test_sums_that_do_not_fit_into_32_bits_are_left_to_f32(zero: int) -> None:
+    grid, other = Grid("u8", (0.5,), 0), Grid("i8", (0.5,), zero)
+    a, b = np.full((1, 40000), 255, np.uint8), np.full((40000, 1), -128, np.int8)
+    attrs = {"transpose_a": False, "transpose_b": False}
+    assert is_of_codes(Work("MatMul-1", attrs, [coded(a, grid), coded(b, other)], [output(1, 1)])) == (zero == 0)
 
 
 @pytest.mark.parametrize("grid", GRIDS)
