@@ -81,6 +81,8 @@ CONVOLUTIONS = [
     ((1, 32, 8, 8), (48, 32, 1, 1), {}),
     ((1, 64, 9, 9), (64, 64, 3, 3), {"strides": (2, 2), "pads_begin": (1, 1)}),
     ((1, 4, 12, 11), (8, 4, 3, 2), {"dilations": (2, 3), "pads_begin": (2, 0), "pads_end": (1, 3)}),
+    ((1, 80, 6, 8), (32, 80, 2, 2), {"strides": (2, 2)}),  # whose pixels oneDNN would take two by two, and wrongly
+    ((1, 24, 6, 8), (32, 24, 1, 4), {"strides": (1, 4)}),
     ((1, 7, 20), (9, 7, 3), {"strides": (2,), "pads_begin": (1,), "pads_end": (0,)}),
     ((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), {"pads_end": (1, 0, 2), "strides": (1, 2, 1)}),
 ]

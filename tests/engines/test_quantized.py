@@ -160,6 +160,24 @@ def test_convolutions(grid: Grid, groups: int, channels: int, features: int, str
     np.testing.assert_allclose(computed(work, data, None), expected.reshape(2, -1, *sizes), rtol=1e-6)
 
 
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(("channels", "size"), [(96, 2), (48, 4)])
+def test_windows_side_by_side(grid: Grid, channels: int, size: int) -> None:
+    """Whose pixels oneDNN would take several at a time, and wrongly, where the processor multiplies tiles."""
+    constant, array = weights(np.ones((1, 1, 1, 1)), 32, channels, size, size)
+    data = codes(grid.type, 1, channels, 3 * size, 8 * size)
+    attrs = {"strides": (size, size), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    work = Work(
+        "Convolution-1",
+        {**attrs, "auto_pad": "explicit"},
+        [coded(data, grid), Operand("f32", array.shape, array.astype(np.float32).strides, compressed=constant)],
+        [output(1, 32, 3, 8)],
+    )
+    windows = (data.astype(np.int64) - grid.zero).reshape(channels, 3, size, 8, size)
+    sums = np.einsum("cyaxb,fcab->fyx", windows, array.astype(np.int64))
+    np.testing.assert_allclose(computed(work, data, None)[0], sums * grid.scale[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "coding",
     [

@@ -64,6 +64,9 @@ FEW_CODES = 4 * FEW_PRODUCTS
 TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
 
+_FOLDING, _TILE_BYTES, _TOGETHER_BYTES = "brgconv:avx512_core_amx", 64, 4
+"""How the convolution is called that multiplies tiles, how long their rows are, and what of these is added up at once."""
+
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
 _STRIDES, _IMPLEMENTATION, _EXEC_ARG, _NDIMS, _DIMS, _TYPE, _FORMAT, _BLOCKS = 14, 8, 255, 256, 257, 258, 262, 263
@@ -436,9 +439,11 @@ class Library:
         descriptor = self.possible(f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, attributes)
         if descriptor is None:
             return None
-        name = c_char_p()
-        self.dll.dnnl_primitive_desc_query(descriptor, _IMPLEMENTATION, 0, byref(name))
-        implementation = (name.value or b"").decode()
+        implementation = self._implementation(descriptor)
+        if implementation.startswith(_FOLDING) and kind == "convolution_forward" and _is_folded_wrongly(args):
+            if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
+                return None
+            implementation = self._implementation(descriptor)
         parts = implementation.split("+")  # what a transposed convolution is made of stands behind a sign
         if kind not in ("reorder", *_RECURRENT) and any(part.startswith(_REFERENCE) for part in parts):
             return None
@@ -447,6 +452,11 @@ class Library:
             return None
         exposed = is_exposed(kind, implementation)
         return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts), leaking, exposed)
+
+    def _implementation(self, descriptor: _Handle) -> str:
+        name = c_char_p()
+        self.dll.dnnl_primitive_desc_query(descriptor, _IMPLEMENTATION, 0, byref(name))
+        return (name.value or b"").decode()
 
     def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
@@ -467,6 +477,26 @@ class Library:
 def is_exposed(kind: str, implementation: str) -> bool:
     """Whether a primitive may compute on a stack in the heap: products that are not `brgemm` do."""
     return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
+
+
+def _is_folded_wrongly(args: Sequence[Any]) -> bool:
+    """Whether a convolution by products of tiles mixes up its filters.
+
+    It takes as many neighbours in a row as a stride is long for one pixel with all their channels, where these fill
+    tiles; filters lie as if the channels of each pixel did.
+    """
+    source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
+    channels, stride = weights.shape[-1 - len(strides)], strides[-1]
+    tile, together = _TILE_BYTES // source.itemsize, _TOGETHER_BYTES // source.itemsize
+    folded = not (source.shape[-1] % stride or weights.shape[-1] % stride or begins[-1] or ends[-1] > 0)
+    return bool(
+        folded
+        and stride > 1
+        and channels % tile
+        and channels % together == 0
+        and channels * stride > tile
+        and channels * stride % tile == 0
+    )
 
 
 def _numbered(arguments: Sequence[tuple[int, Descriptor, Array]], memories: Sequence[_Memory]) -> bytes:
