@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property, partial
+from math import gcd
 from threading import Lock
 from typing import Any
 
@@ -65,7 +66,7 @@ TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
 
 _FOLDING, _TILE_BYTES, _TOGETHER_BYTES = "brgconv:avx512_core_amx", 64, 4
-"""How the convolution is called that multiplies tiles, how long their rows are, and what of these is added up at once."""
+"""How convolutions by tiles are called, how long the rows of tiles are, and what of these is added up at once."""
 
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
@@ -480,23 +481,16 @@ def is_exposed(kind: str, implementation: str) -> bool:
 
 
 def _is_folded_wrongly(args: Sequence[Any]) -> bool:
-    """Whether a convolution by products of tiles mixes up its filters.
+    """Whether a convolution by products of tiles may mix up its filters.
 
-    It takes as many neighbours in a row as a stride is long for one pixel with all their channels, where these fill
-    tiles; filters lie as if the channels of each pixel did.
+    It takes neighbours in a row, as many as divide the stride and the kernel, for one pixel with all their channels,
+    where these fill tiles; filters lie as if the channels of each pixel did.
     """
     source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
-    channels, stride = weights.shape[-1 - len(strides)], strides[-1]
+    channels, joined = weights.shape[-1 - len(strides)], gcd(strides[-1], weights.shape[-1])
     tile, together = _TILE_BYTES // source.itemsize, _TOGETHER_BYTES // source.itemsize
-    folded = not (source.shape[-1] % stride or weights.shape[-1] % stride or begins[-1] or ends[-1] > 0)
-    return bool(
-        folded
-        and stride > 1
-        and channels % tile
-        and channels % together == 0
-        and channels * stride > tile
-        and channels * stride % tile == 0
-    )
+    filled = not channels % together and channels % tile and not channels * joined % tile
+    return bool(filled and channels * joined > tile and not begins[-1] and ends[-1] <= 0)
 
 
 def _numbered(arguments: Sequence[tuple[int, Descriptor, Array]], memories: Sequence[_Memory]) -> bytes:
