@@ -65,7 +65,7 @@ FEW_CODES = 4 * FEW_PRODUCTS
 TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
 
-_FOLDING, _TILE_BYTES, _TOGETHER_BYTES = "brgconv:avx512_core_amx", 64, 4
+_BY_TILES, _TILE_BYTES, _TOGETHER_BYTES = "brgconv:avx512_core_amx", 64, 4
 """How convolutions by tiles are called, how long the rows of tiles are, and what of these is added up at once."""
 
 _ANY, _BLOCKED = 1, 2
@@ -441,7 +441,7 @@ class Library:
         if descriptor is None:
             return None
         implementation = self._implementation(descriptor)
-        if implementation.startswith(_FOLDING) and kind == "convolution_forward" and _is_folded_wrongly(args):
+        if implementation.startswith(_BY_TILES) and kind == "convolution_forward" and _is_wrong_by_tiles(args):
             if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
                 return None
             implementation = self._implementation(descriptor)
@@ -480,17 +480,20 @@ def is_exposed(kind: str, implementation: str) -> bool:
     return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
 
 
-def _is_folded_wrongly(args: Sequence[Any]) -> bool:
-    """Whether a convolution by products of tiles may mix up its filters.
+def _is_wrong_by_tiles(args: Sequence[Any]) -> bool:
+    """Whether a convolution by products of tiles may be wrong.
 
     It takes neighbours in a row, as many as divide the stride and the kernel, for one pixel with all their channels,
-    where these fill tiles; filters lie as if the channels of each pixel did.
+    where these fill tiles; filters lie as if the channels of each pixel did. Where strides are longer than the kernel
+    it writes sums over data that are still to be read.
     """
     source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
-    channels, joined = weights.shape[-1 - len(strides)], gcd(strides[-1], weights.shape[-1])
+    channels, kernel = weights.shape[-1 - len(strides)], weights.shape[-len(strides) :]
     tile, together = _TILE_BYTES // source.itemsize, _TOGETHER_BYTES // source.itemsize
+    joined = gcd(strides[-1], kernel[-1])
     filled = not channels % together and channels % tile and not channels * joined % tile
-    return bool(filled and channels * joined > tile and not begins[-1] and ends[-1] <= 0)
+    folded = filled and channels * joined > tile and not begins[-1] and ends[-1] <= 0
+    return bool(folded or any(stride > taps for stride, taps in zip(strides, kernel, strict=True)))
 
 
 def _numbered(arguments: Sequence[tuple[int, Descriptor, Array]], memories: Sequence[_Memory]) -> bytes:
