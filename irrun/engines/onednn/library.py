@@ -65,8 +65,11 @@ FEW_CODES = 4 * FEW_PRODUCTS
 TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
 
-_BY_TILES, _TILE_BYTES, _TOGETHER_BYTES = "brgconv:avx512_core_amx", 64, 4
-"""How convolutions by tiles are called, how long the rows of tiles are, and what of these is added up at once."""
+_DOUBTFUL = ("brgconv:avx512_core_amx", "jit:avx512_core_amx")
+"""Convolutions by tiles that are not always right."""
+
+_TILE_BYTES, _TOGETHER_BYTES = 64, 4
+"""How long the rows of tiles are, and what of these is added up at once."""
 
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
@@ -441,10 +444,11 @@ class Library:
         if descriptor is None:
             return None
         implementation = self._implementation(descriptor)
-        if implementation.startswith(_BY_TILES) and kind == "convolution_forward" and _is_wrong_by_tiles(args):
-            if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
-                return None
-            implementation = self._implementation(descriptor)
+        if kind == "convolution_forward" and implementation.endswith(_DOUBTFUL) and _is_wrong_by_tiles(args):
+            while implementation.endswith(_DOUBTFUL):
+                if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
+                    return None
+                implementation = self._implementation(descriptor)
         parts = implementation.split("+")  # what a transposed convolution is made of stands behind a sign
         if kind not in ("reorder", *_RECURRENT) and any(part.startswith(_REFERENCE) for part in parts):
             return None
