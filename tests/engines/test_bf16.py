@@ -83,6 +83,7 @@ CONVOLUTIONS = [
     ((1, 4, 12, 11), (8, 4, 3, 2), {"dilations": (2, 3), "pads_begin": (2, 0), "pads_end": (1, 3)}),
     ((1, 80, 6, 8), (32, 80, 2, 2), {"strides": (2, 2)}),  # whose pixels oneDNN would take two by two, and wrongly
     ((1, 24, 6, 8), (32, 24, 1, 4), {"strides": (1, 4)}),
+    ((1, 80, 22, 2, 33), (8, 80, 1, 1, 1), {}),
     ((1, 320, 20, 14), (80, 320, 1, 7), {"strides": (2, 1), "pads_begin": (0, 3), "pads_end": (1, 1)}),
     ((1, 7, 20), (9, 7, 3), {"strides": (2,), "pads_begin": (1,), "pads_end": (0,)}),
     ((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), {"pads_end": (1, 0, 2), "strides": (1, 2, 1)}),

@@ -178,6 +178,25 @@ def test_windows_side_by_side(grid: Grid, channels: int, size: int) -> None:
     np.testing.assert_allclose(computed(work, data, None)[0], sums * grid.scale[0], rtol=1e-6)
 
 
+@own
+@pytest.mark.parametrize("grid", GRIDS)
+def test_single_taps_along_three_axes(grid: Grid) -> None:
+    """Of which oneDNN mixes some up where the processor multiplies tiles, and channels do not fill these."""
+    constant, array = weights(np.ones((1, 1, 1, 1, 1)), 16, 144, 1, 1, 1)
+    data = codes(grid.type, 1, 144, 6, 1, 17)
+    attrs = {
+        name: (value,) * 3 for name, value in {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}.items()
+    }
+    work = Work(
+        "Convolution-1",
+        {**attrs, "auto_pad": "explicit"},
+        [coded(data, grid), Operand("f32", array.shape, array.astype(np.float32).strides, compressed=constant)],
+        [output(1, 16, 6, 1, 17)],
+    )
+    sums = np.tensordot(array[:, :, 0, 0, 0].astype(np.int64), data[0].astype(np.int64) - grid.zero, 1)
+    np.testing.assert_allclose(computed(work, data, None)[0], sums * grid.scale[0], rtol=1e-6)
+
+
 @pytest.mark.parametrize(
     "coding",
     [

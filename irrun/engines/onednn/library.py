@@ -65,8 +65,9 @@ FEW_CODES = 4 * FEW_PRODUCTS
 TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
 
-_DOUBTFUL = ("brgconv:avx512_core_amx", "jit:avx512_core_amx")
-"""Convolutions by tiles that are not always right."""
+_SINGLE_TAPS = "brgconv_1x1:avx512_core_amx"
+_DOUBTFUL = ("brgconv:avx512_core_amx", "jit:avx512_core_amx", _SINGLE_TAPS)
+"""Convolutions by tiles, which are not always right."""
 
 _TILE_BYTES, _TOGETHER_BYTES = 64, 4
 """How long the rows of tiles are, and what of these is added up at once."""
@@ -444,8 +445,8 @@ class Library:
         if descriptor is None:
             return None
         implementation = self._implementation(descriptor)
-        if kind == "convolution_forward" and implementation.endswith(_DOUBTFUL) and _is_wrong_by_tiles(args):
-            while implementation.endswith(_DOUBTFUL):
+        if implementation in _DOUBTFUL and _is_wrong_by_tiles(implementation, args):
+            while implementation in _DOUBTFUL:
                 if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
                     return None
                 implementation = self._implementation(descriptor)
@@ -484,16 +485,18 @@ def is_exposed(kind: str, implementation: str) -> bool:
     return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
 
 
-def _is_wrong_by_tiles(args: Sequence[Any]) -> bool:
+def _is_wrong_by_tiles(implementation: str, args: Sequence[Any]) -> bool:
     """Whether a convolution by products of tiles may be wrong.
 
-    It takes neighbours in a row, as many as divide the stride and the kernel, for one pixel with all their channels,
-    where these fill tiles; filters lie as if the channels of each pixel did. Where strides are longer than the kernel
-    it writes sums over data that are still to be read.
+    One of single taps is along three axes, where channels do not fill tiles. Others take neighbours in a row, as many
+    as divide the stride and the kernel, for one pixel with all their channels, where these fill tiles; filters lie as
+    if the channels of each pixel did. Where strides are longer than the kernel they write over data still to be read.
     """
     source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
     channels, kernel = weights.shape[-1 - len(strides)], weights.shape[-len(strides) :]
     tile, together = _TILE_BYTES // source.itemsize, _TOGETHER_BYTES // source.itemsize
+    if implementation == _SINGLE_TAPS:
+        return len(strides) > 2 and channels % tile > 0
     joined = gcd(strides[-1], kernel[-1])
     filled = not channels % together and channels % tile and not channels * joined % tile
     folded = filled and channels * joined > tile and not begins[-1] and ends[-1] <= 0
