@@ -32,7 +32,7 @@ LARGEST = float(np.finfo(np.float32).max)
 """Number of f32."""
 
 MAX_TERMS = 1 << 16
-"""Of a sum: so many products of codes, less a zero point, fit into 32 bits."""
+"""Of a sum: so many products of codes less a zero point with bytes fit into 32 bits, half as many of two such codes."""
 
 OFF_A_LEVEL = 2.0**-22
 """Tolerance, per level, of the distance of zero's place from a whole number: limits are rounded to f32. What lies
@@ -134,7 +134,8 @@ def is_of_codes(work: Work) -> bool:
         terms = shape[-1 if len(shape) < 2 or work.attrs["transpose_b"] else -2]
     else:
         terms = prod(shape[2 if "Group" in work.name else 1 :])
-    return (data.codes is not None or work.name.startswith(INTEGER)) and terms <= MAX_TERMS
+    most = MAX_TERMS if other.grid is None or not other.grid.zero else MAX_TERMS // 2
+    return (data.codes is not None or work.name.startswith(INTEGER)) and terms <= most
 
 
 def is_of_integers(weights: CompressedWeights, channels: Collection[int]) -> bool:

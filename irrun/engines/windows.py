@@ -54,6 +54,15 @@ class Axis(NamedTuple):
         return self._replace(kernel=taps.stop - taps.start, begin=begin), taps
 
     @property
+    def met(self) -> bool:
+        """Whether any tap meets an element in any window: others may all lie in the padding, or between two taps."""
+        for place in range(-self.begin, -self.begin + self.kernel * self.dilation, self.dilation):
+            first = max(-(place // self.stride), 0)  # of the windows in which it is not in front of all elements
+            if first < self.windows and place + first * self.stride < self.size:
+                return True
+        return False
+
+    @property
     def padded(self) -> bool:
         return self.begin > 0 or self.reached > 0
 

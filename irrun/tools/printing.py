@@ -59,12 +59,8 @@ def print_model(
                 raise IRError(errors)
             model = found
         constants = Constants(model)
-        try:
-            return "".join(
-                f"{one_line(line)}\n" for line in _Printer(model, constants, names, not without_weights).lines()
-            )
-        finally:
-            constants.close()
+        lines = _Printer(model, constants, names, not without_weights).lines()
+        return "".join(f"{one_line(line)}\n" for line in lines)
 
 
 class _Printer:

@@ -81,6 +81,10 @@ CONVOLUTIONS = [
     ((1, 32, 8, 8), (48, 32, 1, 1), {}),
     ((1, 64, 9, 9), (64, 64, 3, 3), {"strides": (2, 2), "pads_begin": (1, 1)}),
     ((1, 4, 12, 11), (8, 4, 3, 2), {"dilations": (2, 3), "pads_begin": (2, 0), "pads_end": (1, 3)}),
+    ((1, 80, 6, 8), (32, 80, 2, 2), {"strides": (2, 2)}),  # whose pixels oneDNN would take two by two, and wrongly
+    ((1, 24, 6, 8), (32, 24, 1, 4), {"strides": (1, 4)}),
+    ((1, 80, 22, 2, 33), (8, 80, 1, 1, 1), {}),
+    ((1, 320, 20, 14), (80, 320, 1, 7), {"strides": (2, 1), "pads_begin": (0, 3), "pads_end": (1, 1)}),
     ((1, 7, 20), (9, 7, 3), {"strides": (2,), "pads_begin": (1,), "pads_end": (0,)}),
     ((1, 3, 5, 6, 7), (4, 3, 2, 3, 3), {"pads_end": (1, 0, 2), "strides": (1, 2, 1)}),
 ]
@@ -90,6 +94,14 @@ CONVOLUTIONS = [
 @pytest.mark.parametrize("laid", [random, last])
 def test_convolution(data: tuple[int, ...], filters: tuple[int, ...], attrs: dict[str, Any], laid: Any) -> None:
     check("Convolution-1", window(len(data) - 2, **attrs), [laid(*data), random(*filters)], [1])
+
+
+def test_taps_that_meet_nothing_but_padding_are_left() -> None:
+    """With tiles oneDNN would end the process."""
+    attrs = window(2, strides=(5, 2), dilations=(2, 1), pads_begin=(3, 0), pads_end=(1, 0))
+    arrays = [random(1, 320, 1, 8), random(16, 320, 3, 2)]
+    work = work_of("Convolution-1", attrs, arrays, [np.zeros((1, 16, 1, 4), BF16)], [1], type="bf16")
+    assert prepared(work) is None
 
 
 @pytest.mark.parametrize("bias", [BF16, np.float32])

@@ -12,7 +12,7 @@ from engines.onednn_works import ENGINE, channels_last, has_avx2, room
 from irrun.engines import compiled
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compressed import CompressedWeights
-from irrun.engines.grid import Coding, Grid
+from irrun.engines.grid import Coding, Grid, is_of_codes
 from irrun.engines.onednn import quantized
 from irrun.engines.work import Operand, Post, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
@@ -120,6 +120,15 @@ def test_batches_of_two_codes(grid: Grid, turned: bool) -> None:
     np.testing.assert_allclose(computed(work, a, b), sums * grid.scale[0] * other.scale[0], rtol=1e-6)
 
 
+@own
+@pytest.mark.parametrize("zero", [0, 127])
+def test_sums_that_do_not_fit_into_32_bits_are_left_to_f32(zero: int) -> None:
+    grid, other = Grid("u8", (0.5,), 0), Grid("i8", (0.5,), zero)
+    a, b = np.full((1, 40000), 255, np.uint8), np.full((40000, 1), -128, np.int8)
+    attrs = {"transpose_a": False, "transpose_b": False}
+    assert is_of_codes(Work("MatMul-1", attrs, [coded(a, grid), coded(b, other)], [output(1, 1)])) == (zero == 0)
+
+
 @pytest.mark.parametrize("grid", GRIDS)
 @pytest.mark.parametrize(("groups", "channels", "features"), [(0, 5, 7), (0, 33, 18), (1, 4, 3), (3, 4, 2), (9, 1, 1)])
 @pytest.mark.parametrize(("stride", "pad"), [(1, 1), (2, 0)])
@@ -149,6 +158,43 @@ def test_convolutions(grid: Grid, groups: int, channels: int, features: int, str
             sums[image, group, feature, y, x] = (window * filters[group, feature]).sum()
     expected = sums * grid.scale[0] * scale.reshape(1, count, features, 1, 1)
     np.testing.assert_allclose(computed(work, data, None), expected.reshape(2, -1, *sizes), rtol=1e-6)
+
+
+@pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(("channels", "size"), [(96, 2), (48, 4)])
+def test_windows_side_by_side(grid: Grid, channels: int, size: int) -> None:
+    """Whose pixels oneDNN would take several at a time, and wrongly, where the processor multiplies tiles."""
+    constant, array = weights(np.ones((1, 1, 1, 1)), 32, channels, size, size)
+    data = codes(grid.type, 1, channels, 3 * size, 8 * size)
+    attrs = {"strides": (size, size), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
+    work = Work(
+        "Convolution-1",
+        {**attrs, "auto_pad": "explicit"},
+        [coded(data, grid), Operand("f32", array.shape, array.astype(np.float32).strides, compressed=constant)],
+        [output(1, 32, 3, 8)],
+    )
+    windows = (data.astype(np.int64) - grid.zero).reshape(channels, 3, size, 8, size)
+    sums = np.einsum("cyaxb,fcab->fyx", windows, array.astype(np.int64))
+    np.testing.assert_allclose(computed(work, data, None)[0], sums * grid.scale[0], rtol=1e-6)
+
+
+@own
+@pytest.mark.parametrize("grid", GRIDS)
+def test_single_taps_along_three_axes(grid: Grid) -> None:
+    """Of which oneDNN mixes some up where the processor multiplies tiles, and channels do not fill these."""
+    constant, array = weights(np.ones((1, 1, 1, 1, 1)), 16, 144, 1, 1, 1)
+    data = codes(grid.type, 1, 144, 6, 1, 17)
+    attrs = {
+        name: (value,) * 3 for name, value in {"strides": 1, "dilations": 1, "pads_begin": 0, "pads_end": 0}.items()
+    }
+    work = Work(
+        "Convolution-1",
+        {**attrs, "auto_pad": "explicit"},
+        [coded(data, grid), Operand("f32", array.shape, array.astype(np.float32).strides, compressed=constant)],
+        [output(1, 16, 6, 1, 17)],
+    )
+    sums = np.tensordot(array[:, :, 0, 0, 0].astype(np.int64), data[0].astype(np.int64) - grid.zero, 1)
+    np.testing.assert_allclose(computed(work, data, None)[0], sums * grid.scale[0], rtol=1e-6)
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,9 @@ DONE: dict[int, Any] = {0: None}
 POSSIBLE: dict[int, Any] = {0: True, 2: False, 3: False}
 """Whether something was made: 2 and 3 say that the arguments make no sense together, or that there is no such thing."""
 
+_NO_OTHER = 4
+"""The status that says that there is no further way to compute a primitive."""
+
 _NEW, _HANDLE = POINTER(c_void_p), c_void_p
 _FORWARD = (_NEW, _HANDLE, c_int)
 """Where the handle goes, the engine and the kind of propagation."""
@@ -108,6 +111,7 @@ FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
     "dnnl_primitive_create": ((_NEW, _HANDLE), DONE),
     "dnnl_primitive_destroy": ((_HANDLE,), DONE),
     "dnnl_primitive_desc_destroy": ((_HANDLE,), DONE),
+    "dnnl_primitive_desc_next_impl": ((_HANDLE,), {0: True, _NO_OTHER: False}),
     "dnnl_primitive_desc_query": ((_HANDLE, c_int, c_int, c_void_p), DONE),
     "dnnl_primitive_desc_query_md": ((_HANDLE, c_int, c_int), c_void_p),
     **{

@@ -178,6 +178,8 @@ def _prepared(library: Library, work: Work) -> tuple[Compiled, Primitive] | None
 
     result, type = work.outputs[0].shape, work.outputs[0].type
     axes = transposed_axes_of(work, kernel) if transposed else axes_of(work.attrs, data.shape[2:], kernel, result[2:])
+    if not all(axis.met for axis in axes):  # which kills a process where it is done by tiles
+        return None
 
     added = bias(work, 1)
     posts = chain(work.posts[added is not None :], work, aligned_axes(library, result), partial(library.any, result))

@@ -11,6 +11,7 @@ import weakref
 from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from ctypes import byref, c_char_p, c_int, c_int64, c_void_p
 from functools import cached_property, partial
+from math import gcd
 from threading import Lock
 from typing import Any
 
@@ -63,6 +64,13 @@ FEW_CODES = 4 * FEW_PRODUCTS
 
 TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
+
+_SINGLE_TAPS = "brgconv_1x1:avx512_core_amx"
+_DOUBTFUL = ("brgconv:avx512_core_amx", "jit:avx512_core_amx", _SINGLE_TAPS)
+"""Convolutions by tiles, which are not always right."""
+
+_TILE_BYTES, _TOGETHER_BYTES = 64, 4
+"""How long the rows of tiles are, and what of these is added up at once."""
 
 _ANY, _BLOCKED = 1, 2
 _CPU = _USER_SCRATCHPAD = _IN_ORDER = 1
@@ -437,9 +445,12 @@ class Library:
         descriptor = self.possible(f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, attributes)
         if descriptor is None:
             return None
-        name = c_char_p()
-        self.dll.dnnl_primitive_desc_query(descriptor, _IMPLEMENTATION, 0, byref(name))
-        implementation = (name.value or b"").decode()
+        implementation = self._implementation(descriptor)
+        if implementation in _DOUBTFUL and _is_wrong_by_tiles(implementation, args):
+            while implementation in _DOUBTFUL:
+                if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
+                    return None
+                implementation = self._implementation(descriptor)
         parts = implementation.split("+")  # what a transposed convolution is made of stands behind a sign
         if kind not in ("reorder", *_RECURRENT) and any(part.startswith(_REFERENCE) for part in parts):
             return None
@@ -448,6 +459,11 @@ class Library:
             return None
         exposed = is_exposed(kind, implementation)
         return Primitive(self, descriptor, implementation, threads, _given(kind, args, posts), leaking, exposed)
+
+    def _implementation(self, descriptor: _Handle) -> str:
+        name = c_char_p()
+        self.dll.dnnl_primitive_desc_query(descriptor, _IMPLEMENTATION, 0, byref(name))
+        return (name.value or b"").decode()
 
     def _attributes(self, posts: Sequence[tuple[Any, ...]], quantities: Sequence[tuple[int, int]]) -> _Handle:
         dll = self.dll
@@ -468,6 +484,24 @@ class Library:
 def is_exposed(kind: str, implementation: str) -> bool:
     """Whether a primitive may compute on a stack in the heap: products that are not `brgemm` do."""
     return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
+
+
+def _is_wrong_by_tiles(implementation: str, args: Sequence[Any]) -> bool:
+    """Whether a convolution by products of tiles may be wrong.
+
+    One of single taps is along three axes, where channels do not fill tiles. Others take neighbours in a row, as many
+    as divide the stride and the kernel, for one pixel with all their channels, where these fill tiles; filters lie as
+    if the channels of each pixel did. Where strides are longer than the kernel they write over data still to be read.
+    """
+    source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
+    channels, kernel = weights.shape[-1 - len(strides)], weights.shape[-len(strides) :]
+    tile, together = _TILE_BYTES // source.itemsize, _TOGETHER_BYTES // source.itemsize
+    if implementation == _SINGLE_TAPS:
+        return len(strides) > 2 and channels % tile > 0
+    joined = gcd(strides[-1], kernel[-1])
+    filled = not channels % together and channels % tile and not channels * joined % tile
+    folded = filled and channels * joined > tile and not begins[-1] and ends[-1] <= 0
+    return bool(folded or any(stride > taps for stride, taps in zip(strides, kernel, strict=True)))
 
 
 def _numbered(arguments: Sequence[tuple[int, Descriptor, Array]], memories: Sequence[_Memory]) -> bytes:

@@ -89,6 +89,8 @@ def convolution(library: Library, work: Work) -> Compiled | None:
     grouped = len(shape) > len(result)
     zeros, inputs = _zeros(work, grid)
     sums, axes = Sums(factors, zeros, bias_values(work, added)), axes_of(work.attrs, data.shape[2:], kernel, result[2:])
+    if not all(axis.met for axis in axes):  # which kills a process where it is done by tiles
+        return None
     padded = any(axis.begin or axis.reached for axis in axes)
     if zeros[SRC] and not padded:
         centered = sums.centered(weights.codes.view(np.int8).reshape(result[1], -1).sum(axis=1, dtype=np.int64))

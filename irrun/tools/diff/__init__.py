@@ -64,15 +64,11 @@ def diff(
     with collector_paused():
         models = _read(before, weights[0], ignored), _read(after, weights[1], ignored)
         constants = Constants(models[0], "weights" in ignored), Constants(models[1], "weights" in ignored)
-        try:
-            normalize = normalizing(ignored)
-            views = view_of(models[0].graph, normalize), view_of(models[1].graph, normalize)
-            account = Account(constants, values, ignored)
-            account.compare(*views)
-            account.model(*views)
-        finally:
-            for each in constants:
-                each.close()
+        normalize = normalizing(ignored)
+        views = view_of(models[0].graph, normalize), view_of(models[1].graph, normalize)
+        account = Account(constants, values, ignored)
+        account.compare(*views)
+        account.model(*views)
     divergence = None
     if inputs is not None or seed is not None:
         from irrun.tools.diff.numeric import first_divergence

@@ -8,12 +8,11 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import suppress
-from typing import IO, Any
+from typing import Any
 
 import numpy as np
 
 from irrun.diagnostics import Diagnostic, IRError
-from irrun.files import open_regular
 from irrun.ir.graph import Layer, Model
 from irrun.ir.weights import Blob, WeightsError, decode
 from irrun.records import dataclass
@@ -72,11 +71,6 @@ class Constants:
     def __init__(self, model: Model, structure_only: bool = False) -> None:
         self._weights = model.weights
         self._structure_only = structure_only
-        self._file: IO[bytes] | None = None
-
-    def close(self) -> None:
-        if self._file is not None:
-            self._file.close()
 
     def blob(self, layer: Layer) -> Blob | None:
         """What the file says of a constant, None where that cannot be read."""
@@ -96,9 +90,9 @@ class Constants:
             return None
         size = blob.end - blob.offset if blob.element_type != "string" else blob.size
         if size <= _WHOLE:
-            return self._read(blob.offset, size).tobytes()
+            return self._read(blob, 0, size).tobytes()
         step = (size - _WHOLE // _PIECES) // (_PIECES - 1)
-        return b"".join(self._read(blob.offset + step * n, _WHOLE // _PIECES).tobytes() for n in range(_PIECES))
+        return b"".join(self._read(blob, step * n, _WHOLE // _PIECES).tobytes() for n in range(_PIECES))
 
     def same_place(self, layer: Layer, other: Constants, there: Layer) -> bool:
         """Whether both are the same bytes of one file."""
@@ -106,6 +100,8 @@ class Constants:
         ours, others = self._weights, other._weights
         if mine is None or theirs is None or mine[:5] != theirs[:5]:
             return False
+        if ours is others or mine.offset >= min(ours.stored or 0, others.stored or 0):  # or was added in memory
+            return ours is others
         if ours.content is not None or others.content is not None:
             return ours.content is others.content
         try:
@@ -130,7 +126,7 @@ class Constants:
         for first in range(0, blob.elements, PIECE):
             count = min(blob.elements - first, PIECE)
             size = blob.needed - done if first + count == blob.elements else PIECE * _bits(blob) // 8
-            yield self._read(blob.offset + done, size), count
+            yield self._read(blob, done, size), count
             done += size
 
     def decoded(self, layer: Layer, raw: Array, count: int) -> Array:
@@ -144,24 +140,12 @@ class Constants:
         array = decode(raw.data, piece)
         return np.asarray(NF4)[array] if blob.element_type == "nf4" else array
 
-    def _read(self, offset: int, size: int) -> Array:
-        content = self._weights.content
-        if content is not None:
-            return np.frombuffer(content, np.uint8, size, offset)
-        path = self._weights.path
-        buffer = np.empty(size, np.uint8)
-        if path is None or not size:
-            return buffer
+    def _read(self, blob: Blob, start: int, size: int) -> Array:
+        """So many bytes of a blob. Raises IRError."""
         try:
-            if self._file is None:
-                self._file = open_regular(path)
-            self._file.seek(offset)
-            if self._file.readinto(buffer.data) < size:  # type: ignore[attr-defined]
-                raise OSError("it got shorter while it was read")
-        except OSError as error:
-            message = f"`{path}` cannot be read: {error.strerror or error}"
-            raise IRError([Diagnostic("E502", message, file=str(path))]) from None
-        return buffer
+            return np.frombuffer(self._weights.read(blob._replace(offset=blob.offset + start, needed=size)), np.uint8)
+        except WeightsError as error:
+            raise IRError([Diagnostic(error.code, str(error), file=str(self._weights.path))]) from None
 
 
 def _bits(blob: Blob) -> int:

@@ -13,6 +13,7 @@ from tools.diff.mutation import Ir
 import irrun
 from irrun.diagnostics import InputError, IRError
 from irrun.tools.diff.edits import TOLERANCE
+from irrun.tools.printing import print_model
 
 SAMPLE = Path(__file__).parents[3] / "samples" / "stateful-loop" / "model.xml"
 
@@ -366,6 +367,20 @@ def test_equal_bytes_of_one_file_are_not_read(tmp_path):
     text = path.read_text().replace('shape="4,8"', 'shape="4,134217728"').replace('size="128"', f'size="{1 << 31}"')
     path.write_text(text.replace('offset="4"', 'offset="0"').replace("<dim>8</dim>", "<dim>134217728</dim>"))
     assert irrun.diff(path, path).equal
+
+
+def test_constants_that_only_memory_has_are_read_as_those_of_files(tmp_path):
+    weights = np.arange(64, dtype=np.float32).reshape(8, 8)
+
+    def built(factor):
+        with irrun.build() as g:
+            g.Result(g.MatMul(g.Parameter("f32[?, 8]", name="x"), weights * np.float32(factor)))
+        return g.model
+
+    irrun.write_model(built(1), tmp_path / "model.xml")
+    assert irrun.diff(built(1), tmp_path / "model.xml").equal
+    assert not irrun.diff(built(1), built(2)).equal
+    assert print_model(built(1)) == print_model(tmp_path / "model.xml")
 
 
 def test_unknown_aspects_are_refused(tmp_path):
