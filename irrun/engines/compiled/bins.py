@@ -131,9 +131,16 @@ def pool_points(
                 for k in range(channels):
                     result[target + k * ROWS * COLUMNS] = 0
                 continue
+            top, left = int(y), int(x)
+            low, right = min(top + 1, height - 1), min(left + 1, width - 1)
+            v, u = y - np.float32(top), x - np.float32(left)
             source = int(rois[5 * region]) * height * width * channels
+            p, q = source + (top * width + left) * channels, source + (top * width + right) * channels
+            r, s = source + (low * width + left) * channels, source + (low * width + right) * channels
             for k in range(channels):
-                result[target + k * ROWS * COLUMNS] = between(maps, source + k, y, x, height, width, channels)
+                upper = maps[p + k] * (1 - u) + maps[q + k] * u
+                lower = maps[r + k] * (1 - u) + maps[s + k] * u
+                result[target + k * ROWS * COLUMNS] = upper * (1 - v) + lower * v
 
 
 def point(start: np.float32, end: np.float32, number: int, count: int) -> np.float32:
@@ -145,15 +152,14 @@ def point(start: np.float32, end: np.float32, number: int, count: int) -> np.flo
     return start + np.float32(number) * ((end - start) / np.float32(count - 1))
 
 
-def between(maps: Floats, source: int, y: np.float32, x: np.float32, height: int, width: int, step: int) -> np.float32:
-    """The value of a map, whose pixels lie so many elements apart, at a place, or at the nearest one inside."""
+def between(maps: Floats, source: int, y: np.float32, x: np.float32, height: int, width: int) -> np.float32:
+    """The value of a map at a place, or at the nearest one inside."""
     y, x = np.minimum(np.maximum(y, 0), np.float32(height - 1)), np.minimum(np.maximum(x, 0), np.float32(width - 1))
     top, left = int(y), int(x)
     low, right = min(top + 1, height - 1), min(left + 1, width - 1)
     v, u = y - np.float32(top), x - np.float32(left)
-    p, q = source + (top * width + left) * step, source + (top * width + right) * step
-    r, s = source + (low * width + left) * step, source + (low * width + right) * step
-    upper, lower = maps[p] * (1 - u) + maps[q] * u, maps[r] * (1 - u) + maps[s] * u
+    upper = maps[source + top * width + left] * (1 - u) + maps[source + top * width + right] * u
+    lower = maps[source + low * width + left] * (1 - u) + maps[source + low * width + right] * u
     value: np.float32 = upper * (1 - v) + lower * v
     return value
 
@@ -240,7 +246,7 @@ def pool_parts(
                         x = part_point(x0, wide, part % PARTS_X, bin % GROUP, width)
                         if 0 <= y < np.float32(height) and 0 <= x < np.float32(width):
                             own = (int(rois[5 * region]) * channels + part * features + channel) * height * width
-                            total += between(maps, own, y, x, height, width, 1)
+                            total += between(maps, own, y, x, height, width)
                 result[(region * features + channel) * GROUP * GROUP + bin] = total / (PARTS_Y * PARTS_X)
 
 
