@@ -310,44 +310,34 @@ def grid_sample(data: Array, grid: Array, *, align_corners: bool, mode: str, pad
     >>> op(data, grid).tolist()
     [[[[2.0, 1.0, 1.5]]]]
     """
-    values = computable(data)
+    source = data if mode == "nearest" else computable(data)
     coordinates = grid.astype(np.float32) if grid.dtype.itemsize == 2 else grid
     height, width = data.shape[2:]
     x, y = (_pixels(coordinates[..., i], size, align_corners) for i, size in enumerate((width, height)))
-    taps: list[tuple[Array, Array, Any]]
-    if mode == "nearest":
-        taps = [(np.rint(y), np.rint(x), None)]
-    else:
-        below = np.floor(y), np.floor(x)
-        offsets = (0, 1) if mode == "bilinear" else (-1, 0, 1, 2)
-        weigh = _linear_weights if mode == "bilinear" else _cubic_weights
-        down, across = weigh(y - below[0]), weigh(x - below[1])
-        taps = [
-            (below[0] + i, below[1] + j, v * w)
-            for i, v in zip(offsets, down, strict=True)
-            for j, w in zip(offsets, across, strict=True)
-        ]
-    source = data if mode == "nearest" else values
-    result = np.zeros((*data.shape[:2], *grid.shape[1:3]), source.dtype)
-    cut = mode != "nearest" and data.dtype.kind in "iu"
-    first = np.zeros_like(result) if cut else None  # equal neighbours give exactly that: a digit less is cut to 1 less
-    for number, (row, column, weight) in enumerate(taps):
+
+    def seen(row: Array, column: Array) -> Array:
+        """The pixels at these places, in the shape of the result."""
         rows, inside_rows = _reachable(row, height, padding_mode, align_corners)
         columns, inside_columns = _reachable(column, width, padding_mode, align_corners)
-        inside = inside_rows & inside_columns
-        for image in range(len(data)):
-            seen = source[image][:, rows[image], columns[image]]
-            seen = np.where(inside[image], seen, np.zeros((), seen.dtype))
-            if first is not None:
-                if number == 0:
-                    first[image] = seen
-                seen = seen - first[image]
-            result[image] += seen if weight is None else seen * weight[image].astype(values.dtype)
-    return (
-        result
-        if mode == "nearest"
-        else converted(np.trunc(result + first) if first is not None else result, data.dtype)
-    )
+        pixels = [image[:, r, c] for image, r, c in zip(source, rows, columns, strict=True)]
+        there = np.array(pixels, source.dtype).reshape(*data.shape[:2], *grid.shape[1:3])
+        return np.where((inside_rows & inside_columns)[:, np.newaxis], there, np.zeros((), source.dtype))
+
+    if mode == "nearest":
+        return seen(np.rint(y), np.rint(x))
+    below = np.floor(y), np.floor(x)
+    offsets = (0, 1) if mode == "bilinear" else (-1, 0, 1, 2)
+    weigh = _linear_weights if mode == "bilinear" else _cubic_weights
+    down, across = weigh(y - below[0]), weigh(x - below[1])
+    cut = data.dtype.kind in "iu"
+    # integers as differences from one neighbour, as equal ones would give a digit less, which is cut to 1 less
+    first: Any = seen(below[0] + offsets[0], below[1] + offsets[0]) if cut else 0
+    result: Any = 0
+    for i, v in zip(offsets, down, strict=True):
+        for j, w in zip(offsets, across, strict=True):
+            weight = (v * w)[:, np.newaxis].astype(source.dtype)
+            result = result + (seen(below[0] + i, below[1] + j) - first) * weight
+    return converted(np.trunc(result + first) if cut else result, data.dtype)
 
 
 @grid_sample.shapes

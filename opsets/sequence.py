@@ -39,6 +39,7 @@ from irrun.spec import (
     shape_text,
 )
 
+from ._elementwise import dtype_of
 from ._precision import widened
 from ._recurrent import (
     DIRECTION,
@@ -991,7 +992,7 @@ def _(make: Callable[..., Any], tensors: Mapping[str, Tensor | None], attrs: Map
     sink = tensors["sink"]
     if query is None or key is None or not query.shape or not key.shape or (mask is not None and mask.shape is None):
         raise ValueError("the ranks of its inputs are not known")
-    dtype = numpy_dtype(query.type)
+    dtype = dtype_of(query)
     least = np.array(-65504.0 if query.type == "f16" else -3e38, dtype)
 
     def size_of(value: Any, axes: Array) -> Any:

@@ -760,11 +760,11 @@ def multiclass_nms(
     """The best boxes of each image that do not overlap better ones of their class, as (class, score, box).
 
     Boxes are (x0, y0, x1, y1); unless normalized, their sides count the pixels inside. Those with score_threshold or
-    more are candidates, nms_top_k at most. While iou_threshold is above 0.5, each box taken multiplies it by nms_eta.
-    keep_top_k remain per image, ordered by score, or by class and score. The second output are the numbers of the
-    boxes in the batch, the third how many each image has. With roisnum each class has its own boxes
-    [num_classes, num_boxes, 4], of which each image has the next roisnum; box number b of class c then has the number
-    b * num_classes + c.
+    more are candidates, nms_top_k at most. While iou_threshold is above 0.5, each box taken multiplies it by nms_eta
+    before it removes others. keep_top_k remain per image, ordered by score, or by class and score. The second output
+    are the numbers of the boxes in the batch, the third how many each image has. With roisnum each class has its own
+    boxes [num_classes, num_boxes, 4], of which each image has the next roisnum; box number b of class c then has the
+    number b * num_classes + c.
 
     Constraints:
         C1: scores have rank 3 without roisnum and rank 2 with it.
@@ -774,7 +774,8 @@ def multiclass_nms(
     equal scores the lower class and then the lower box comes first.
 
     Deviation: boxes that overlap by iou_threshold exactly stay, also those that do not overlap if it is 0; OpenVINO
-    removes them. The threshold that a box lowers counts for those after it, in OpenVINO for all that are left.
+    removes them. Each box that is taken removes others by the threshold that it has left itself; OpenVINO holds a
+    box against every better one by what all of these together have left.
 
     Source: sort/multiclass-non-max-suppression-9.rst
 

@@ -335,6 +335,18 @@ def test_the_borders_of_properties(name, number, expected):
     assert PROPERTIES[name].holds(np.array([0, number])) is expected
 
 
+def test_an_unknown_rank_is_told_where_it_begins(tmp_path):
+    with irrun.build("m") as g:
+        known, unknown = g.Parameter("f32[2,3]", name="known"), g.Parameter("f32[...]", name="unknown")
+        axes = g.Parameter("i64[?]", name="axes")
+        for name, data in (("own", known), ("follows", unknown)):
+            g.Result(g.ReduceSum(data, axes, keep_dims=False, name=name), name=f"{name} result")
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    found = with_deviations(irrun.validate(tmp_path / "m.xml")).diagnostics
+    refused = [str(diagnostic.layer) for diagnostic in found if "of unknown rank" in diagnostic.message]
+    assert refused == ["1 `unknown` (Parameter)", "3 `own` (ReduceSum)"]
+
+
 @pytest.mark.parametrize(
     ("equation", "expected"), [("dB,AA", True), ("ab,bc", False), ("aa->a", False), ("...aa", True), ("a...", False)]
 )

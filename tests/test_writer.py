@@ -131,6 +131,12 @@ def test_namespaces_survive():
         model_bytes(irrun.read_model(content.replace(b'name="x"', b'name="x" odd:mark=""')))
 
 
+def test_a_namespace_without_a_prefix_is_declared_once():
+    text, _ = model_bytes(irrun.read_model(text_model(PARAMETER + RESULT, EDGE, "", 'version="11" xmlns="urn:ir"')))
+    assert text.count(b"xmlns") == 1
+    assert b' xmlns="urn:ir"' in text[: text.index(b"<layers>")]
+
+
 def test_version_10_stays_version_10(tmp_path):
     unnamed = PARAMETER.replace(' names="x"', "")  # which OpenVINO refuses where an input is an output
     content = text_model(unnamed + RESULT, EDGE, attributes='name="m" version="10"')

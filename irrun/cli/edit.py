@@ -129,12 +129,13 @@ def edit(
         raise click.UsageError("nothing to do: give at least one edit, such as --reshape", context)
 
     from irrun.check.validate import validate
+    from irrun.ir.collector import collector_paused
     from irrun.ir.reader import read_model
     from irrun.ir.writer import write_model
     from irrun.tools.edit import EditError, Step
     from irrun.tools.edit import edit as edited
 
-    with failures_said(context, lambda _: None), warnings_said(), progress("editing"):
+    with collector_paused(), failures_said(context, lambda _: None), warnings_said(), progress("editing"):
         model = read_model(path, weights)
         try:
             history = edited(model, [Step(verb, text) for verb, text in steps])

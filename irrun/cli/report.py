@@ -112,6 +112,7 @@ def report(
     read = [after, *archives, None if other is None else Path(other)]
     keep_apart(context, model, weights, read, [output, *view_files(netron, model_explorer)])
 
+    from irrun.ir.collector import collector_paused
     from irrun.tools.compare.sides.contract import Options
     from irrun.tools.report.collection import collected, subject
     from irrun.tools.report.page import rendered
@@ -120,7 +121,8 @@ def report(
     options = Options(config, timeout, threads=threads, **held)  # type: ignore[arg-type]
     drawn = {} if seed is None else shapes
     inputs = partial(courses_of, context, archives=archives, seed=seed, shapes=drawn, steps=steps)
-    with failures_said(context, partial(advice, archives, seed)), warnings_said(), progress("reading") as shown:
+    failures = failures_said(context, partial(advice, archives, seed))
+    with collector_paused(), failures, warnings_said(), progress("reading") as shown:
         sizes = _sizes(archives, max_memory) | shapes
         try:
             about = subject(sys.stdin.buffer if model == STANDARD else model, weights, sizes)

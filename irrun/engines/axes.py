@@ -9,6 +9,8 @@ from irrun.engines.work import Layout, Operand, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 
+Sizes = tuple[int, ...]
+
 
 @dataclass(frozen=True, slots=True)
 class Strided:

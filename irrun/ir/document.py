@@ -182,6 +182,8 @@ class _Document:
     def _edges(self, node: Any, element: Element, graph: Graph) -> None:
         made = self.markup.make(node, element)
         for edge, ends in _edges(graph):
+            if edge.deferred:  # it has these attributes alone, so it need not be parsed
+                edge = Element("edge", {}, edge.source, edge.offset)
             self.markup.make(made, edge, "edge", dict(zip(_ENDS, map(str, ends), strict=True)))
         for child in element.children:
             if child.tag != "edge":

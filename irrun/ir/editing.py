@@ -81,7 +81,7 @@ def add_constant(model: Model, graph: Graph, array: Any, type: str | None, name:
     try:
         set_constant(model, layer, array, type)
     except (TypeError, ValueError):
-        graph.layers.remove(layer)
+        graph.drop([layer])
         raise
     return layer
 
@@ -131,7 +131,7 @@ def remove_layer(layer: Layer, bridge: int | Mapping[int, int] | None) -> None:
     A number alone is the input for output 0. Raises ValueError where somebody still reads an output.
     """
     graph = layer.graph
-    if layer not in graph.layers:
+    if layer.removed:
         raise ValueError(f"layer {layer} is not in the graph any more")
     bridges = {0: bridge} if isinstance(bridge, int) else dict(bridge or {})
     for number, input in bridges.items():
@@ -155,6 +155,7 @@ def remove_layer(layer: Layer, bridge: int | Mapping[int, int] | None) -> None:
         body.outputs = [entry for entry in body.outputs if entry.internal is not layer]
         body.back_edges = [edge for edge in body.back_edges if layer not in (edge.result, edge.parameter)]
     graph.layers.remove(layer)
+    layer.removed = True
 
 
 def redirect(value: Value, to: Source) -> None:
@@ -205,8 +206,7 @@ def prune(graph: Graph, parameters: bool) -> list[Layer]:
     for layer in dead:
         for number in range(len(layer.inputs)):
             disconnect(layer, number)
-    gone = set(dead)
-    graph.layers = [layer for layer in graph.layers if layer not in gone]
+    graph.drop(dead)
     for layer in graph.layers:
         for body in layer.bodies.values():
             dead += prune(body.graph, parameters)
@@ -292,7 +292,7 @@ def _name(graph: Graph, type: str, id: int) -> str:
 
 
 def check_within(graph: Graph, value: Value, what: str) -> None:
-    if value.layer.graph is not graph or value.layer not in graph.layers:
+    if value.layer.graph is not graph or value.layer.removed:
         source = f"output {value.index} of layer {value.layer}"
         inside = graph.owner is not None or value.layer.graph.owner is not None
         hint = "; a body reads what is outside through its Parameters: see map_input" if inside else ""

@@ -5,7 +5,7 @@ This is what the file says, not whether it is right: the reader fills it, `irrun
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -70,7 +70,8 @@ class Layer:
     """A layer. `inputs` go by the position of the port, as OpenVINO counts them; None where no edge arrives.
 
     `attributes` are those of its first `<data>`, as text; `strays` are the other ones. A `broken` layer has ports whose
-    form is at fault, or lacks bodies, which is reported: nothing can be said of its outputs.
+    form is at fault, or lacks bodies, which is reported: nothing can be said of its outputs. One that was `removed` is
+    not in its graph any more.
     """
 
     id: int
@@ -89,6 +90,7 @@ class Layer:
     rt_info: Element | None = None
     strays: list[Element] = field(default_factory=list)
     broken: bool = False
+    removed: bool = False
 
     def __getattr__(self, name: str) -> Element | None:
         """What was left out because nobody may ask for it: the first `data` or `rt_info` in its element."""
@@ -195,6 +197,13 @@ class Graph:
     def sinks(self) -> list[Layer]:
         """The layers that make others reachable: Results, and Assigns, which store state."""
         return [layer for layer in self.layers if layer.type in ("Result", "Assign")]
+
+    def drop(self, layers: Collection[Layer]) -> None:
+        """Take layers out, whatever reads them."""
+        gone = set(layers)
+        self.layers = [layer for layer in self.layers if layer not in gone]
+        for layer in gone:
+            layer.removed = True
 
     def walk(self) -> Iterator[Layer]:
         """All layers, those of bodies behind the layer that owns them."""

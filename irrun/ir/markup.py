@@ -20,9 +20,12 @@ _FORBIDDEN = re.compile("[^\t\n\r\x20-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 
 @dataclass(slots=True)
 class Markup:
-    """What makes the elements, `etree` being that of lxml; `left` is what was left over of the files that were read."""
+    """What makes the elements, `etree` being that of lxml; `left` is what was left over of the files that were read.
+
+    It is `namespaced` once an element was made that declares a namespace."""
 
     etree: Any
+    namespaced: bool = False
     left: dict[Source, dict[int, Remnant]] = field(default_factory=dict)
 
     def _remnant(self, element: Element, offset: int) -> Remnant | None:
@@ -90,12 +93,13 @@ class Markup:
         return made
 
     def _bare(self, node: Any, tag: str, attributes: Mapping[str, str]) -> Any:
-        if ":" not in tag and not any(":" in name or name == "xmlns" for name in attributes):
+        if ":" not in tag and ":" not in "".join(attributes) and "xmlns" not in attributes:
             if node is None:
                 return self.etree.Element(tag, attributes)
-            if None not in node.nsmap:
+            if not self.namespaced or None not in node.nsmap:  # which is looked for in all elements around
                 return self.etree.SubElement(node, tag, attributes)
         declared = {name: text for name, text in attributes.items() if name.partition(":")[0] == "xmlns"}
+        self.namespaced = self.namespaced or bool(declared)
         nsmap = {name.partition(":")[2] or None: text for name, text in declared.items()}
         known = {**({} if node is None else node.nsmap), **nsmap}
         written = {_full(name, known, ""): text for name, text in attributes.items() if name not in declared}

@@ -43,15 +43,14 @@ def write_model(model: Model, file: Target, weights: Target | Literal["link"] | 
     >>> copy.outputs == model.outputs
     True
     """
-    constants = [layer for layer in model.graph.walk() if layer.type == "Const"]
     if weights == "link":
         _check_linked(model)
         text = xml_text(model, {})
         with _opened(file) as stream:
             stream.write(text)
         return
-    beside = _beside(file, bool(constants)) if weights is None else weights
-    order, offsets = _laid_out(model, constants)
+    order, offsets = _laid_out(model)
+    beside = _beside(file, bool(order)) if weights is None else weights
     text = xml_text(model, offsets)
     content = chain.from_iterable(_blocks(model, layer) for layer in order)
     if isinstance(file, str | os.PathLike) and isinstance(beside, str | os.PathLike):
@@ -65,6 +64,11 @@ def write_model(model: Model, file: Target, weights: Target | Literal["link"] | 
     with _opened(beside) as bin, _opened(file) as xml:
         bin.writelines(content)
         xml.write(text)
+
+
+def model_text(model: Model) -> bytes:
+    """The .xml that `write_model` writes of a model. Raises as that does."""
+    return xml_text(model, _laid_out(model)[1])
 
 
 def model_bytes(model: Model) -> tuple[bytes, bytes]:
@@ -98,13 +102,15 @@ def _check_linked(model: Model) -> None:
                 raise ValueError(f"layer {layer} holds data that are not in `{model.weights.path}`, so no link will do")
 
 
-def _laid_out(model: Model, constants: list[Layer]) -> tuple[list[Layer], dict[Layer, int]]:
+def _laid_out(model: Model) -> tuple[list[Layer], dict[Layer, int]]:
     """The first Const of each place in the weights, in order, and where each Const begins in the new file."""
     starts: dict[tuple[int, int], int] = {}
     order: list[Layer] = []
     offsets: dict[Layer, int] = {}
     end = 0
-    for layer in constants:
+    for layer in model.graph.walk():
+        if layer.type != "Const":
+            continue
         place = _place(model, layer)
         if place not in starts:
             starts[place] = end

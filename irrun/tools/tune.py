@@ -12,8 +12,10 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, runtime_checkable
 
-from irrun.ir.graph import Layer
+from irrun.ir.graph import Layer, Model
+from irrun.ir.reader import read
 from irrun.ir.text_edits import mark_precise
+from irrun.ir.writer import model_text
 from irrun.records import dataclass
 from irrun.run.executor import GraphExecutor
 from irrun.run.keys import placed
@@ -41,6 +43,8 @@ class Marking(Side, Protocol):
 @dataclass(frozen=True, slots=True)
 class Tuned:
     """What was found: `marks` are the layers, by name, and `content` is the text of the model with them.
+
+    That of a model that was changed in memory goes with the .bin that `write_model` writes.
 
     `before` and `after` are the outputs without and with the marks, the worst one of all runs. `candidates` layers are
     computed in fewer bits than f32, `heeded` of the marked ones no longer; of `untold` ones, in bodies, the device does
@@ -90,8 +94,11 @@ class _Search:
     checks: int = 0
     _expected: list[list[Mapping[str, Array]]] = field(default_factory=list)
     _seen: dict[frozenset[Layer], Measured] = field(default_factory=dict)
+    _text: bytes = b""
+    _twins: dict[Layer, Layer] = field(default_factory=dict)
 
     def run(self) -> Tuned:
+        self._text, self._twins = _written(self.executor.model)
         beside = Beside(self.executor, self.side.runtime(), self.side.precision)
         for course in self.courses:
             self._expected.append(list(beside.run(course, lambda _: None)))
@@ -187,8 +194,7 @@ class _Search:
         return self.side.marked(path)
 
     def _marked(self, marks: Sequence[Layer]) -> bytes:
-        model = self.executor.model
-        return mark_precise(model.path.read_bytes() if model.content is None else model.content, list(marks))
+        return mark_precise(self._text, [self._twins.get(layer, layer) for layer in marks])
 
     def _outputs(self, side: Side) -> Measured:
         """The worst output of all runs."""
@@ -199,6 +205,16 @@ class _Search:
                     tolerance = named(self.tolerances, name) or LEVELS["f32"]
                     found.append(Measured(Where(course.name, step), measure(array, ours[name], tolerance), tolerance))
         return max(found, key=lambda measured: measured.rank)
+
+
+def _written(model: Model) -> tuple[bytes, dict[Layer, Layer]]:
+    """The text of a model; where that is not what it was read from, which layers of it are those of the model, too."""
+    if not model.edited:
+        return model.path.read_bytes() if model.content is None else model.content, {}
+    text = model_text(model)
+    again, _ = read(model.path, content=text)
+    assert again is not None
+    return text, dict(zip(model.graph.walk(), again.graph.walk(), strict=True))
 
 
 def _computed_in(entry: Runtime) -> str | None:

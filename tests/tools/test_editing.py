@@ -274,6 +274,17 @@ def test_layers_are_found_by_name_or_id(model):
         model.layer("axis")
 
 
+def test_a_layer_that_was_removed_is_in_no_graph(model):
+    total, result = model.layer("total"), model.graph.results[0]
+    model.remove(result)
+    with pytest.raises(ValueError, match=r"is not in the graph any more$"):
+        model.remove(result)
+    model.replace(total, total.inputs[0])
+    model.prune()
+    with pytest.raises(ValueError, match=r"cannot be output 0 of layer . `total` .*, which is not in the same graph$"):
+        model.add_result(total)
+
+
 def test_what_would_break_the_graph_is_refused_and_changes_nothing(model, tmp_path):
     total, halves, rectified = model.layer("total"), model.layer("halves"), model.layer("rectified")
     with pytest.raises(ValueError, match=r"cannot be removed: its output 0 is input 0 of layer . `rectified`"):

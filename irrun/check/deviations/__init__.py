@@ -128,7 +128,7 @@ def with_deviations(report: Report) -> Report:
 def deviating_layers(inference: Inference) -> Iterator[Diagnostic]:
     """One D101 or D102 for each layer and deviation, in the order of the file."""
     constants = constant_layers(inference)
-    for layer in sorted(inference.nodes, key=lambda layer: (layer.span.line, layer.span.column)):
+    for layer in sorted(inference.nodes, key=lambda layer: layer.element.offset):
         for deviation in _found(Facts(layer, inference, constants=constants)):
             yield _diagnostic(layer, deviation)
 

@@ -149,8 +149,13 @@ class Facts:
         return False
 
     def of_unknown_rank(self, name: str) -> Decision:
-        """Whether not even the number of sizes is known before a run."""
-        return any(self._known(place).shape is None for place in self.places(name))
+        """Whether not even the number of sizes is known before a run; of an output, where it is of all inputs, as that
+        of another one is told where that is made."""
+        places = self.places(name)
+        given = [value for value in self.layer.inputs if value is not None]
+        if any(kind == "output" for kind, _ in places) and any(self.inference.tensor(v).shape is None for v in given):
+            return False
+        return any(self._known(place).shape is None for place in places)
 
     def _known(self, place: tuple[str, Any]) -> Tensor:
         """What is known before a run of an input or an output."""

@@ -10,13 +10,11 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, applied, long
+from irrun.engines.compiled.code import BOOL, BYTE, DOUBLE, FLOAT, INT, LONG, applied, long
 from irrun.records import dataclass
 
 Value = Any
 """Of an expression: a number that is known (or a string), a value of the code, or memory."""
-
-BOOL = ir.IntType(1)
 
 FUNCTIONS: dict[Callable[..., Any], str] = {
     np.floor: "floor",

@@ -19,7 +19,8 @@ LANES = 16
 LINE = LANES * ITEM
 """Bytes of a vector of f32."""
 
-FLOAT, DOUBLE, BYTE, SHORT, INT, LONG = ir.FloatType(), ir.DoubleType(), *map(ir.IntType, (8, 16, 32, 64))
+FLOAT, DOUBLE = ir.FloatType(), ir.DoubleType()
+BOOL, BYTE, SHORT, INT, LONG = map(ir.IntType, (1, 8, 16, 32, 64))
 FLOATS, BYTES, SHORTS, INTS = (ir.VectorType(type, LANES) for type in (FLOAT, BYTE, SHORT, INT))
 HALF_INTS = ir.VectorType(INT, LANES // 2)
 
@@ -299,24 +300,32 @@ class Code:
     def applied(self, name: str, *given: Any) -> Any:
         return applied(self.b, name, *given)
 
-    def loop(self, count: Any, body: Callable[..., Values | None], *before: Any) -> Values:
-        """The values after `count` times, at least once, that `body` makes those of the next time of the last ones."""
+    def repeat(self, body: Callable[..., tuple[Any, Values]], *before: Any) -> Values:
+        """The values after `body` has made those of the next time of the last ones, once and then as long as what it
+        gives with them is true."""
         b = self.b
         start, again, end = b.block, b.append_basic_block(), b.append_basic_block()
         b.branch(again)
         b.position_at_end(again)
-        number = b.phi(LONG)
-        number.add_incoming(long(0), start)
         held = [b.phi(value.type) for value in before]
         for value, first in zip(held, before, strict=True):
             value.add_incoming(first, start)
-        made = body(number, *held) or ()
-        following = b.add(number, long(1))
-        for value, new in zip((number, *held), (following, *made), strict=True):
+        more, made = body(*held)
+        for value, new in zip(held, made, strict=True):
             value.add_incoming(new, b.block)
-        b.cbranch(b.icmp_unsigned("<", following, count), again, end)
+        b.cbranch(more, again, end)
         b.position_at_end(end)
         return made
+
+    def loop(self, count: Any, body: Callable[..., Values | None], *before: Any) -> Values:
+        """As `repeat`, so many times, at least once: `body` is given the number of the time first."""
+
+        def step(number: Any, *held: Any) -> tuple[Any, Values]:
+            made = body(number, *held) or ()
+            following = self.b.add(number, long(1))
+            return self.b.icmp_unsigned("<", following, count), (following, *made)
+
+        return self.repeat(step, long(0), *before)[1:]
 
     def times(self, count: Any, body: Callable[[Any], None]) -> None:
         """What `body` does `count` times, which may be none; values that it changes are in variables."""

@@ -7,13 +7,12 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
+from irrun.engines.axes import Sizes
 from irrun.engines.compiled.bf16 import widened
 from irrun.engines.compiled.code import BYTE, BYTES, FLOAT, FLOATS, INT, INTS, LANES, SHORTS, Code, floats, ints, long
 from irrun.engines.compiled.compiler import features
 from irrun.engines.compressed import PACKED, numbers_of
 from irrun.engines.placement import is_x86
-
-Sizes = tuple[int, ...]
 
 STEP = 2 * LANES
 """Codes of a step, which follow one another."""

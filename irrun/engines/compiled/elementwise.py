@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import dense_strides, given_alike, merged, ordered_strides, spread_order
+from irrun.engines.axes import Sizes, dense_strides, given_alike, merged, ordered_strides, spread_order
 from irrun.engines.compiled import remainders
 from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
 from irrun.engines.compiled.engine import ELEMENTWISE
@@ -33,8 +33,6 @@ from irrun.engines.vectorized.posts import nanoseconds_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.op import Array
-
-Sizes = tuple[int, ...]
 
 PART = 1 << 12
 """Columns that are gone through at a time, which threads share."""

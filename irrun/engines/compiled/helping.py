@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import INT, LINE, LONG, Code, called, long
+from irrun.engines.compiled.code import BOOL, INT, LINE, LONG, Code, Values, called, long
 from irrun.engines.compiled.compiler import addresses
 from irrun.engines.placement import is_x86
 
@@ -63,14 +63,11 @@ def _pause(b: ir.IRBuilder) -> None:
         called(b, "llvm.x86.sse2.pause", ir.VoidType())
 
 
-def _yield(b: ir.IRBuilder, yielding: Any, waited: Any, most: int, polite: ir.Block, wait: ir.Block) -> None:
-    """Go on at `wait`: by way of `polite`, which lets others have the processor, where one has `waited` for more than
-    `most`, and the system has a function for that."""
-    often = b.and_(b.icmp_unsigned(">", waited, long(most)), b.icmp_unsigned("!=", yielding, long(0)))
-    b.cbranch(often, polite, wait)
-    b.position_at_end(polite)
-    b.call(b.inttoptr(yielding, ir.FunctionType(INT, []).as_pointer()), [])
-    b.branch(wait)
+def _yield(b: ir.IRBuilder, yielding: Any, waited: Any, most: int) -> None:
+    """Let others have the processor where one has `waited` for more than `most`, and the system has a function for
+    that."""
+    with b.if_then(b.and_(b.icmp_unsigned(">", waited, long(most)), b.icmp_unsigned("!=", yielding, long(0)))):
+        b.call(b.inttoptr(yielding, ir.FunctionType(INT, []).as_pointer()), [])
 
 
 def _clock(b: ir.IRBuilder, before: Any) -> Any:
@@ -79,66 +76,56 @@ def _clock(b: ir.IRBuilder, before: Any) -> Any:
 
 
 def _lead(function: ir.Function, kernel_type: ir.FunctionType) -> None:
-    b = ir.IRBuilder(function.append_basic_block())
-    state, kernel, arguments = function.args
+    c = Code(function)
+    b, (state, kernel, arguments) = c.b, function.args
     calls, working, code, given = (_shared(b, state, number) for number in range(4))
     b.store(kernel, code)
     b.store(arguments, given)
     b.atomic_rmw("add", calls, long(1), "seq_cst")
     b.call(b.inttoptr(kernel, kernel_type.as_pointer()), [arguments])
     b.atomic_rmw("add", calls, long(1), "seq_cst")
-    begin, (wait, more, polite, end) = b.block, [b.append_basic_block() for _ in range(4)]
-    b.branch(wait)
-    b.position_at_end(wait)
-    looks = b.phi(LONG)
-    _pause(b)
-    b.cbranch(b.icmp_unsigned("==", b.load_atomic(working, "seq_cst", 8), long(0)), end, more)
-    b.position_at_end(more)
-    # who is at work may wait for this processor, which the system's scheduler gives nobody else in some of its modes
-    later, yielding = b.add(looks, long(1)), b.load(_shared(b, state, YIELDING // 8))
-    _yield(b, yielding, later, POLITE // CYCLES_OF_A_LOOK, polite, wait)
-    b.position_at_end(end)
+    yielding = b.load(_shared(b, state, YIELDING // 8))
+
+    def look(looks: Any) -> tuple[Any, Values]:
+        # who is at work may wait for this processor, which the scheduler gives nobody else in some of its modes
+        _yield(b, yielding, looks, POLITE // CYCLES_OF_A_LOOK)
+        _pause(b)
+        return b.icmp_unsigned("!=", b.load_atomic(working, "seq_cst", 8), long(0)), (b.add(looks, long(1)),)
+
+    c.repeat(look, long(0))
     b.ret_void()
-    for value, block in ((long(0), begin), (later, more), (later, polite)):
-        looks.add_incoming(value, block)
 
 
 def _help(function: ir.Function, kernel_type: ir.FunctionType) -> None:
-    b = ir.IRBuilder(function.append_basic_block())
-    state, before, patience = function.args
+    c = Code(function)
+    b, (state, before, patience) = c.b, function.args
     calls, working, code, given = (_shared(b, state, number) for number in range(4))
-    yielding = b.load(_shared(b, state, YIELDING // 8))
-    start, begun = b.block, _clock(b, long(0))
-    look, found, run, leave, idle, polite, wait, end = (b.append_basic_block() for _ in range(8))
-    b.branch(look)
-    b.position_at_end(look)
-    last, since, time = b.phi(LONG), b.phi(LONG), b.phi(LONG)
-    now = b.load_atomic(calls, "seq_cst", 8)
-    fresh = b.and_(b.icmp_unsigned("!=", now, last), b.trunc(now, ir.IntType(1)))  # an odd number is a call
-    b.cbranch(fresh, found, idle)
-    b.position_at_end(found)
-    b.atomic_rmw("add", working, long(1), "seq_cst")
-    b.cbranch(b.icmp_unsigned("==", b.load_atomic(calls, "seq_cst", 8), now), run, leave)
-    b.position_at_end(run)
-    b.call(b.inttoptr(b.load(code), kernel_type.as_pointer()), [b.load(given)])
-    b.branch(leave)
-    b.position_at_end(leave)
-    b.atomic_rmw("sub", working, long(1), "seq_cst")
-    through = _clock(b, time)
-    b.branch(look)
-    b.position_at_end(idle)
-    _pause(b)
-    later = _clock(b, time)
-    waited = b.sub(later, since)
-    _yield(b, yielding, waited, POLITE, polite, wait)
-    b.position_at_end(wait)
-    b.cbranch(b.icmp_unsigned(">", waited, patience), end, look)
-    b.position_at_end(end)
-    b.ret(last)
-    times = (since, (begun, through, since)), (time, (begun, through, later))
-    for phi, values in ((last, (before, now, last)), *times):
-        for value, block in zip(values, (start, leave, wait), strict=True):
-            phi.add_incoming(value, block)
+    yielding, begun = b.load(_shared(b, state, YIELDING // 8)), _clock(b, long(0))
+
+    def look(last: Any, since: Any, time: Any) -> tuple[Any, Values]:
+        now = b.load_atomic(calls, "seq_cst", 8)
+        fresh = b.and_(b.icmp_unsigned("!=", now, last), b.trunc(now, BOOL))  # an odd number is a call
+        with b.if_else(fresh) as (found, idle):
+            with found:
+                b.atomic_rmw("add", working, long(1), "seq_cst")
+                with b.if_then(b.icmp_unsigned("==", b.load_atomic(calls, "seq_cst", 8), now)):
+                    b.call(b.inttoptr(b.load(code), kernel_type.as_pointer()), [b.load(given)])
+                b.atomic_rmw("sub", working, long(1), "seq_cst")
+                through = _clock(b, time)
+                helped = b.block, (BOOL(1), now, through, through)
+            with idle:
+                _pause(b)
+                later = _clock(b, time)
+                waited = b.sub(later, since)
+                _yield(b, yielding, waited, POLITE)
+                waits = b.block, (b.icmp_unsigned("<=", waited, patience), last, since, later)
+        more, *made = phis = [b.phi(type) for type in (BOOL, LONG, LONG, LONG)]
+        for block, values in (helped, waits):
+            for phi, value in zip(phis, values, strict=True):
+                phi.add_incoming(value, block)
+        return more, made
+
+    b.ret(c.repeat(look, before, begun, begun)[0])
 
 
 def _sequence(function: ir.Function, lead: ir.Function, help: ir.Function) -> None:
@@ -156,17 +143,14 @@ def _sequence(function: ir.Function, lead: ir.Function, help: ir.Function) -> No
         c.store(begin, counted)
         b.call(lead, [state, address, given])
 
+    def look(last: Any) -> tuple[Any, Values]:
+        helped = b.call(help, [state, last, long(0)])
+        return b.icmp_unsigned("==", b.load_atomic(ended, "seq_cst", 8), long(0)), (helped,)
+
     with b.if_else(b.icmp_unsigned("==", number, long(0))) as (first, others):
         with first:
             c.loop(c.load(count, LONG, 8), kernel)
             b.store_atomic(long(1), ended, "seq_cst", 8)
         with others:
-            start, look, end = b.block, b.append_basic_block(), b.append_basic_block()
-            b.branch(look)
-            b.position_at_end(look)
-            last = b.phi(LONG)
-            last.add_incoming(long(0), start)
-            last.add_incoming(b.call(help, [state, last, long(0)]), look)
-            b.cbranch(b.icmp_unsigned("==", b.load_atomic(ended, "seq_cst", 8), long(0)), look, end)
-            b.position_at_end(end)
+            c.repeat(look, long(0))
     b.ret_void()

@@ -79,18 +79,14 @@ class Look:
     def first(self, wanted: Callable[[Any], Any]) -> Any:
         """The first element such that `wanted` is true of a vector of it; the last one where there is none."""
         c, b = self.c, self.b
-        place = c.variable(self.data)
-        last = c.at(self.data, b.sub(self.count, long(1)), self.kind.bytes)
-        look, following, end = (b.append_basic_block() for _ in range(3))
-        b.branch(look)
-        b.position_at_end(look)
-        found = self.lane(wanted(self.splat(c.load(place.get(), self.kind.held, 1))))
-        b.cbranch(b.or_(found, b.icmp_unsigned("==", place.get(), last)), end, following)
-        b.position_at_end(following)
-        place.add(long(self.kind.bytes))
-        b.branch(look)
-        b.position_at_end(end)
-        return c.load(place.get(), self.kind.held, 1)
+
+        def look(number: Any, _: Any) -> tuple[Any, Any]:
+            value = c.load(c.at(self.data, number, self.kind.bytes), self.kind.held, 1)
+            following = b.add(number, long(1))
+            more = b.icmp_unsigned("<", following, self.count)
+            return b.and_(more, b.not_(self.lane(wanted(self.splat(value))))), (following, value)
+
+        return c.repeat(look, long(0), ir.Constant(self.kind.held, None))[1]
 
     def hash(self, held: Any, number: Any) -> None:
         """Take the elements of a vector, the one of this number, into what `hashed` gives."""

@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from irrun.engines.axes import Sizes
 from irrun.engines.compiled import post_kernel
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.compiler import compiled
-from irrun.engines.compiled.decoding import STEP, Sizes, bytes_of_step, is_possible, order_of
+from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
 from irrun.engines.compiled.post_kernel import PostKind
 from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_blocks import Blocks

@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 from llvmlite import ir
 
-from irrun.engines.compiled.arithmetic import BOOL, FUNCTIONS, Arithmetic, Value, alike, has_type, typed
-from irrun.engines.compiled.code import BYTE, DOUBLE, FLOAT, INT, LONG, long
+from irrun.engines.compiled.arithmetic import FUNCTIONS, Arithmetic, Value, alike, has_type, typed
+from irrun.engines.compiled.code import BOOL, BYTE, DOUBLE, FLOAT, INT, LONG, long
 from irrun.records import dataclass
 
 NUMBERS: dict[str, ir.Type] = {"int": LONG, "float": DOUBLE, "np.float32": FLOAT}

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, is_dense, matrix_of, merged
+from irrun.engines.axes import Sizes, broadcast_strides, is_dense, matrix_of, merged
 from irrun.engines.axes import dense_strides as dense
 from irrun.engines.extents import view
 from irrun.engines.heads import dense_mask, heads_inside, mask_of, with_blind_rows
@@ -29,7 +29,7 @@ from irrun.engines.onednn.library import (
 )
 from irrun.engines.onednn.normalization import SOFTMAX
 from irrun.engines.onednn.posts import ADD, LINEAR, MIN, scalar
-from irrun.engines.onednn.tensors import FLOATS, Sizes, given_as, is_dense_layout, pending_of, spread_layout
+from irrun.engines.onednn.tensors import FLOATS, given_as, is_dense_layout, pending_of, spread_layout
 from irrun.engines.work import MASKED, Arrays, Call, Compiled, Operand, Work, chain
 from irrun.records import NamedTuple
 from irrun.spec.op import Array

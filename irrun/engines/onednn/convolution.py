@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import canonical_strides, dense_strides, unless_so
+from irrun.engines.axes import Sizes, canonical_strides, dense_strides, unless_so
 from irrun.engines.memory import aligned
 from irrun.engines.onednn import pieces, tiles
 from irrun.engines.onednn.library import (
@@ -26,7 +26,7 @@ from irrun.engines.onednn.library import (
     Primitive,
 )
 from irrun.engines.onednn.posts import DOUBTFUL, Chain, aligned_axes, bias, bias_layout, chain
-from irrun.engines.onednn.tensors import Sizes, channels_last, compiled, given_as, itemsize, packed
+from irrun.engines.onednn.tensors import channels_last, compiled, given_as, itemsize, packed
 from irrun.engines.windows import Axis, axes_of, transposed_axes_of
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.engines.work import chain as chain_calls

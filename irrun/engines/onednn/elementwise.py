@@ -7,7 +7,7 @@ from math import prod
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, canonical_strides, merged, order_of, ordered_strides
+from irrun.engines.axes import Sizes, broadcast_strides, canonical_strides, merged, order_of, ordered_strides
 from irrun.engines.grid import QUANTIZE
 from irrun.engines.onednn.library import FEW_ELEMENTS, INFERENCE, POST, SRC, SRC_1, Descriptor, Library
 from irrun.engines.onednn.posts import (
@@ -22,7 +22,7 @@ from irrun.engines.onednn.posts import (
     aligned_axes,
     chain,
 )
-from irrun.engines.onednn.tensors import FLOATS, Sizes, compiled, itemsize, spread_layout
+from irrun.engines.onednn.tensors import FLOATS, compiled, itemsize, spread_layout
 from irrun.engines.orders import leading
 from irrun.engines.work import Compiled, Operand, Post, Work
 from irrun.spec.traits import broadcasts_by_numpy

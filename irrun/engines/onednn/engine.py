@@ -87,8 +87,7 @@ CODED = frozenset(
 class OneDNN:
     """The engine: it takes f32 and bf16 tensors of known, non-empty shapes, and converts f16. Unless it is `alone` it
     leaves products of few rows to others, attention that is worth code of its own, and depthwise convolutions that it
-    has no kernel for; one that is `sparing` leaves convolutions. It `leaves_codes` to others where it would not add up
-    products of bytes exactly, but the processor can."""
+    has no kernel for; one that is `sparing` leaves convolutions."""
 
     name = "onednn"
     decodes = coding = False
@@ -97,7 +96,11 @@ class OneDNN:
         self._library, self.alone, self._sparing = library, alone, sparing
         self.threads, self.wide = library.threads, library.wide
         self.quantized, self.pairs = library.exact, library.pairs
-        self.leaves_codes = library.pairs and not library.exact
+
+    @property
+    def leaves_codes(self) -> bool:
+        """Whether it leaves codes to others: it would not add up products of bytes exactly, but the processor can."""
+        return self.pairs and not self.quantized
 
     def parallel(self, address: int, argument: int) -> None:
         """Have each of its threads call a function of C with an argument, and wait for them."""

@@ -17,10 +17,10 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import broadcast_strides, canonical_strides
+from irrun.engines.axes import Sizes, broadcast_strides, canonical_strides
 from irrun.engines.grid import QUANTIZE, Coding, Grid, rounding_of
 from irrun.engines.onednn.library import POST, SRC_1, Descriptor, Library
-from irrun.engines.onednn.tensors import FLOATS, Sizes, is_dense_layout, itemsize
+from irrun.engines.onednn.tensors import FLOATS, is_dense_layout, itemsize
 from irrun.engines.work import Operand, Post, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype

@@ -7,11 +7,11 @@ from dataclasses import field, replace
 from functools import partial
 from math import prod
 
-from irrun.engines.axes import broadcast_strides, dense_strides, matrix_of, merged
+from irrun.engines.axes import Sizes, broadcast_strides, dense_strides, matrix_of, merged
 from irrun.engines.onednn.library import BIAS, FEW_CODES, FEW_PRODUCTS, SRC, WEIGHTS, Descriptor, Library, Primitive
 from irrun.engines.onednn.posts import bias, bias_layout, bias_values, chain
 from irrun.engines.onednn.sums import Sums
-from irrun.engines.onednn.tensors import Sizes, compiled, itemsize, packed, spread_layout, with_others
+from irrun.engines.onednn.tensors import compiled, itemsize, packed, spread_layout, with_others
 from irrun.engines.work import LONGEST_SUM, Compiled, Operand, Work
 from irrun.records import NamedTuple
 from irrun.spec.op import Array

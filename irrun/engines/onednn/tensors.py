@@ -9,14 +9,12 @@ from typing import Any
 import numpy as np
 
 from irrun.engines import axes
-from irrun.engines.axes import canonical_strides, dense_strides, unless_so
+from irrun.engines.axes import Sizes, canonical_strides, dense_strides, unless_so
 from irrun.engines.memory import Arranged, allocate, allocate_lasting, arranged_once
 from irrun.engines.onednn.library import DST, POST, SRC, ZERO_POINTS, Descriptor, Library, Primitive
 from irrun.engines.work import Arrays, Call, Compiled, Layout, Operand, Work
 from irrun.spec.dtypes import element_type, numpy_dtype
 from irrun.spec.op import Array
-
-Sizes = tuple[int, ...]
 
 FLOATS = frozenset({"f32", "bf16"})
 """Element types of what is computed; sums are those of f32."""

@@ -17,7 +17,8 @@ from irrun.run.session import Calculation, Event, Observer
 from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array
 from irrun.tools.compare.causes.case import Cause
-from irrun.tools.compare.causes.decision import decide
+from irrun.tools.compare.causes.decision import UNEXPLAINED, decide
+from irrun.tools.compare.narrowed import of_narrow_weights
 from irrun.tools.compare.observed import Context, Earlier, Observed
 from irrun.tools.compare.replay import Beside, Course, fitting
 from irrun.tools.compare.results import Measured
@@ -73,6 +74,7 @@ def reasons(
     weights = side.weights(course.steps, wanted) if isinstance(side, Weighing) else {}
     changes = side.changes() if isinstance(side, Changed) else {}
     found: dict[str, Cause] = {}
+    unexplained: dict[str, Array] = {}
 
     def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
         key, step = event.name, measured.where.step
@@ -106,8 +108,12 @@ def reasons(
             untapped_right=caused or None,
         )
         found[key] = decide(seen, context)
+        if found[key].code == UNEXPLAINED:
+            unexplained[key] = event.array.copy()
 
     beside.replay(course, observed, told)
+    if unexplained and side.kind in ("model", "recorded"):  # which may have other weights than ours
+        found |= of_narrow_weights(beside, course, observed, unexplained, wanted)
     return found
 
 

@@ -62,6 +62,7 @@ def dedup(model: Model, given: Sequence[str]) -> None:
     """Let equal constants of a graph be one: those of one type, shape and value."""
     for graph in dict.fromkeys(layer.graph for layer in model.graph.walk()):
         first: dict[tuple[str, tuple[int, ...], int, bytes], Layer] = {}
+        gone: list[Layer] = []
         for layer in [layer for layer in graph.layers if layer.type == "Const"]:
             if not layer.outputs or not layer.outputs[0].consumers:
                 continue
@@ -72,7 +73,9 @@ def dedup(model: Model, given: Sequence[str]) -> None:
             key = (blob.element_type, blob.shape, blob.size, digest.digest())
             other = first.setdefault(key, layer)
             if other is not layer and other.precise == layer.precise:
-                model.replace(layer, other)
+                model.replace(layer.outputs[0], other)
+                gone.append(layer)
+        graph.drop(gone)
 
 
 def fold(model: Model, given: Sequence[str]) -> None:

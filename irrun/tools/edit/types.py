@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from irrun.ir.graph import Layer, Model
+from irrun.ir.graph import Graph, Layer, Model
 from irrun.ir.xml import Element
 from irrun.spec.dtypes import FLOAT_FORMATS, numpy_dtype
 from irrun.spec.registry import registry
@@ -26,14 +26,17 @@ def weights(model: Model, given: Sequence[str]) -> None:
     for type in given:
         if type not in TYPES:
             raise ValueError(f"`{type}` is not one of {', '.join(TYPES)}")
+        taken: dict[Graph, set[str]] = {}
+        for layer in model.graph.walk():
+            taken.setdefault(layer.graph, set()).add(layer.name)
         for layer in [layer for layer in model.graph.walk() if layer.type == "Const"]:
             if type == "f16":
-                _compress(model, layer)
+                _compress(model, layer, taken[layer.graph])
             else:
                 _unpack(model, layer)
 
 
-def _compress(model: Model, layer: Layer) -> None:
+def _compress(model: Model, layer: Layer, taken: set[str]) -> None:
     if layer.attributes.get("element_type") != "f32" or not layer.outputs or layer.precise:
         return
     if model.weights.check(layer).elements < LEAST:
@@ -45,7 +48,7 @@ def _compress(model: Model, layer: Layer) -> None:
     names, readers = layer.outputs[0].port.names, list(layer.outputs[0].consumers)
     conversion = registry().conversion
     converted = model.add(
-        conversion.type, [layer], {"destination_type": "f32"}, name=_free_name(layer), graph=layer.graph
+        conversion.type, [layer], {"destination_type": "f32"}, name=_free_name(layer, taken), graph=layer.graph
     )
     for reader, number in readers:
         model.rewire(reader, number, converted.outputs[0])
@@ -70,11 +73,11 @@ def _held_by_f16(model: Model, layer: Layer) -> bool:
     return lost <= 0.75 * finite
 
 
-def _free_name(layer: Layer) -> str:
-    names = {other.name for other in layer.graph.layers}
+def _free_name(layer: Layer, taken: set[str]) -> str:
     name = f"{layer.name}/decompressed"
-    while name in names:
+    while name in taken:
         name += "_"
+    taken.add(name)
     return name
 
 

@@ -96,14 +96,13 @@ def _detached(model: Model, graph: Graph) -> Graph:
 
 def _drop(graph: Graph, layers: list[Layer]) -> None:
     """Take layers out whatever is read of them."""
-    gone = set(layers)
     for layer in layers:
         for number in range(len(layer.inputs)):
             disconnect(layer, number)
         for value in layer.outputs:
             for reader, number in list(value.consumers):
                 disconnect(reader, number)
-    graph.layers = [layer for layer in graph.layers if layer not in gone]
+    graph.drop(layers)
 
 
 def _type(value: Value, tensor: Tensor) -> str:

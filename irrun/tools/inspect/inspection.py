@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from irrun.check.infer import Inference, infer
-from irrun.check.validate import GivenShapes, given_tensors, validate
+from irrun.check.validate import GivenShapes, Report, given_tensors, validate
 from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
@@ -23,7 +23,7 @@ from irrun.tools.inspect.costs import Costs, LayerCost, costs
 from irrun.tools.inspect.execution import Execution, execution
 from irrun.tools.inspect.memory import GrowingState, Peak, growing_states, peak
 from irrun.tools.inspect.provenance import Provenance, provenance
-from irrun.tools.inspect.releases import Releases, parse_release, releases, unreadable
+from irrun.tools.inspect.releases import Release, Releases, parse_release, releases, unreadable
 from irrun.tools.inspect.sizes import Sizes
 from irrun.tools.inspect.values import MOST_READ, read_values
 from irrun.tools.inspect.weights import Weights
@@ -167,25 +167,24 @@ def inspect(
     Never raises for a bad model. Raises ValueError where `shapes` names no input, holds what is no size or `target` is
     no release, and OSError and TypeError as `irrun.validate` does.
     """
-    with collector_paused():
-        return _inspect(model, shapes, weights, target, past, read_weights, content)
-
-
-def _inspect(
-    model: Model | Source,
-    shapes: GivenShapes | None,
-    weights: Source | None,
-    target: str | None,
-    past: int | None,
-    read_weights: bool | None,
-    content: bytes | None,
-) -> Inspection:
     release = None if target is None else parse_release(target)
-    report = validate(model, weights, shapes, content=content, searched=0)
+    with collector_paused():
+        report = validate(model, weights, shapes, content=content, searched=0)
+        return inspected(report, shapes, release, past, read_weights)
+
+
+def inspected(
+    report: Report,
+    shapes: GivenShapes | None = None,
+    release: Release | None = None,
+    past: int | None = None,
+    read_weights: bool | None = None,
+    contents: Contents | None = None,
+) -> Inspection:
+    """The same of a model that was validated under these shapes; `contents` are its, where they are there already."""
     if report.model is None:
         return Inspection(report.path, "", tuple(report.diagnostics), content=report.content)
-    inference = report.inference or Inference(report.model.weights)
-    contents = Contents(report.model, inference)
+    contents = contents or Contents(report.model, report.inference or Inference(report.model.weights))
     ran = execution(report.model.graph.layers) if any(found.code == EXECUTED for found in report.diagnostics) else None
     told = [found for found in report.diagnostics if found.code != EXECUTED or release is not None]
     growing = growing_states(contents)

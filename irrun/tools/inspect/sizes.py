@@ -32,10 +32,11 @@ class Sizes:
     numbers: dict[Any, str] = field(default_factory=dict)
     equal: dict[Atom, Atom] = field(default_factory=dict)
     _known: dict[Atom, Size] = field(default_factory=dict, repr=False)
+    _texts: dict[Any, int | str | None] = field(default_factory=dict, repr=False)
 
     def learn(self, sizes: Iterable[Size | None]) -> None:
         """Take sizes to be equal that broadcast to each other in what is given."""
-        self._known.clear()
+        self._forget()
         seen: set[Any] = set()
         for size in sizes:
             if isinstance(size, Dim):
@@ -48,17 +49,26 @@ class Sizes:
 
     def call(self, sizes: Iterable[Dim], name: str) -> None:
         """Take unknown sizes without names to be equal, and give them one."""
-        self._known.clear()
+        self._forget()
         alone = [atom for size in sizes if (atom := _alone(size.key)) is not None and atom.name is None]
         for atom in alone:
             self.numbers[atom] = name
             if atom is not alone[0]:
                 self.equal[atom] = alone[0]
 
+    def _forget(self) -> None:
+        self._known.clear()
+        self._texts.clear()
+
     def text(self, size: Size | None) -> int | str | None:
         """A number, or arithmetic, with "?" for terms that are too long; None for what is not known."""
         if not isinstance(size, Dim):
             return size
+        if size.key not in self._texts:
+            self._texts[size.key] = self._text(size)
+        return self._texts[size.key]
+
+    def _text(self, size: Dim) -> int | str | None:
         plain = self._plain(size.terms, _DEEPEST)
         if not isinstance(plain, Dim):
             return plain

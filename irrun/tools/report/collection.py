@@ -22,7 +22,7 @@ from irrun.records import dataclass
 from irrun.tools.compare.results import Comparison
 from irrun.tools.diff import Difference
 from irrun.tools.inspect.contents import Contents
-from irrun.tools.inspect.inspection import EXECUTED, Inspection, inspect
+from irrun.tools.inspect.inspection import EXECUTED, Inspection, inspected
 from irrun.tools.report.comparing import compared
 from irrun.tools.report.differing import differences
 from irrun.tools.report.facts import Place, constants, facts
@@ -70,7 +70,7 @@ def subject(model: Source, weights: Source | None = None, shapes: GivenShapes | 
     if report.model is None or any(found.code == EXECUTED for found in report.diagnostics):
         raise IRError(report.errors)
     contents = Contents(report.model, report.inference or Inference(report.model.weights))
-    return Subject(report.model, report, contents, inspect(report.model, shapes, weights))
+    return Subject(report.model, report, contents, inspected(report, shapes, contents=contents))
 
 
 def collected(
@@ -82,7 +82,7 @@ def collected(
 ) -> dict[str, Any]:
     """What the page shows of a model; `timing` is what `irrun.tools.report.timing.timed` gives."""
     found, contents = about.found, about.contents
-    evaluation = taken(contents, found.layers or ())
+    evaluation = taken(contents)
     diagnostics = _diagnostics(about, comparison)
     told = troubles(diagnostics, about.source if diagnostics else None, about.finder)
     return {

@@ -71,14 +71,13 @@ def _is_open(cost: LayerCost, name: str) -> bool:
     return isinstance(getattr(cost, name), Dim)
 
 
-def taken(contents: Contents, costs: Sequence[LayerCost]) -> Evaluation:
-    """Sizes in numbers where unknown ones that nothing else tells are `TAKEN`, both those of `costs` and of `contents`:
-    these are of two inferences."""
+def taken(contents: Contents) -> Evaluation:
+    """Sizes in numbers where unknown ones that nothing else tells are `TAKEN`."""
     open_sizes: list[Dim] = []
-    for layer, cost in zip(contents.paths, costs, strict=True):
+    for layer in contents.paths:
         node = contents.node(layer)
         if not layer.inputs or (node is not None and node.op.trait(Reading) is not None):
-            shapes = [shape for _, shape in cost.outputs] + [contents.tensor(value).shape for value in layer.outputs]
+            shapes = [contents.tensor(value).shape for value in layer.outputs]
             open_sizes += [size for shape in shapes for size in shape or () if _is_atom(size)]
     shape: Shape = tuple(open_sizes)
     return Evaluation.of([shape], [[_within(size) for size in open_sizes]])

@@ -638,6 +638,27 @@ def test_weights_of_another_model_are_named_and_proved(tmp_path):
     assert irrun.compare(CNN, str(CNN), inputs_of("cnn")).agrees
 
 
+@pytest.mark.parametrize(("wrong", "cause"), [(0, "N212"), (0.05, "N299")], ids=["rounded", "and at fault"])
+def test_what_the_rounding_of_compressed_weights_does_is_told_though_nobody_has_the_other_ones(wrong, cause, tmp_path):
+    """A normalization in both of them, of which the weights of the model have become others."""
+    chance = np.random.default_rng(0)
+    weights, bias = chance.normal(size=(8, 3, 3, 3)).astype(np.float32), chance.normal(size=(1, 8, 1, 1))
+    x = chance.normal(size=(1, 3, 9, 9)).astype(np.float32)
+    results = []
+    for type in (np.float16, np.float32):
+        with irrun.build("m") as g:
+            data, held = g.Parameter("f32[1,3,9,9]", name="x"), g.Convert(weights.astype(type), destination_type="f32")
+            settings = {name: [0, 0] for name in ("pads_begin", "pads_end")}
+            found = g.Convolution(data, held, strides=[1, 1], dilations=[1, 1], **settings)
+            g.Result(g.Add(found, g.Convert(bias.astype(type), destination_type="f32"), name="sum"), name="y")
+        irrun.write_model(g.model, tmp_path / f"{type.__name__}.xml")
+        results.append(irrun.GraphExecutor(g.model).run({"x": x})["y"])
+    write_npz(tmp_path / "y.npz", {"sum:0": results[1] + (wrong * chance.normal(size=results[1].shape)).astype("f4")})
+    compared = irrun.compare(tmp_path / "float16.xml", str(tmp_path / "y.npz"), {"x": x})
+    assert [tensor.cause for tensor in compared.tensors] == [cause]
+    assert not compared.agrees
+
+
 def test_runs_apart_beside_a_recording_of_several_steps(tmp_path):
     """The second run is held against the second step, not again against the first one."""
     given = inputs_of("cnn")

@@ -15,6 +15,7 @@ from ir_builder import Model as Builder
 
 import irrun
 from irrun.diagnostics import EngineError, InputError
+from irrun.ir.writer import model_text
 from irrun.run.arrays import read_npz
 from irrun.tools.compare.sides.contract import Options, SideFailed
 from irrun.tools.compare.sides.opening import open_side
@@ -155,6 +156,18 @@ def test_another_file_on_the_same_device(block, tmp_path):
     close(marked.precise().outputs([inputs])[0]["block"], side.precise().outputs([inputs])[0]["block"])
     if side.runtime()["MatMul_5450"].precision != "f32":
         assert marked.runtime()["MatMul_5450"].precision == "f32"
+
+
+def test_another_file_of_a_model_that_was_changed_in_memory_goes_with_the_weights_that_this_has_now(cpu, tmp_path):
+    with irrun.build("m") as g:
+        g.Result(g.Add(g.Parameter("f32[2]", name="x"), F32([1, 2]), name="add"), name="y")
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    model = irrun.read_model(tmp_path / "m.xml")
+    model.set_constant(model.layer("add").inputs[1].layer, F32([3, 4]))
+    path = tmp_path / "other" / "marked.xml"
+    path.parent.mkdir()
+    path.write_bytes(model_text(model))
+    np.testing.assert_array_equal(cpu(model).marked(path).outputs([{"x": F32([0, 0])}])[0]["y"], [3, 4])
 
 
 def test_hostile_names_and_element_types(cpu, tmp_path):

@@ -5,6 +5,8 @@ from dataclasses import replace
 import numpy as np
 
 import irrun
+from irrun.ir.text_edits import mark_precise
+from irrun.ir.writer import model_bytes
 from irrun.records import dataclass
 from irrun.tools.compare.comparison import reference
 from irrun.tools.compare.replay import Course
@@ -43,3 +45,18 @@ def test_what_multiplies_by_compressed_weights_is_marked_and_heeded(tmp_path):
     x = {"x": np.float32([[1, 2]])}
     found = tune(reference(tmp_path / "m.xml"), Device(np.float32([[3.5, 5]])), [Course("inputs", [x])], ())
     assert (found.marks, found.candidates, found.heeded, found.passes) == (("y",), 1, 1, True)
+
+
+def test_a_model_that_was_changed_in_memory_is_tuned_as_it_is_and_not_as_its_file_is(tmp_path):
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[1,2]", name="x")
+        g.Result(g.MatMul(x, np.float32([[1, 2], [3, 4]]), name="old"), name="y")
+    irrun.write_model(g.model, tmp_path / "m.xml")
+    model = irrun.read_model(tmp_path / "m.xml")
+    model.rename(model.layer("old"), "y")
+    model.set_constant(model.layer("y").inputs[1].layer, np.float32([[1, 0], [0, 1]]))
+    x = {"x": np.float32([[1, 2]])}
+    found = tune(reference(model), Device(np.float32([[1, 2]])), [Course("inputs", [x])], ())
+    assert (found.marks, found.passes) == (("y",), True)
+    assert b'name="y" type="MatMul"' in found.content
+    assert found.content == mark_precise(model_bytes(model)[0], ["y"])

@@ -70,6 +70,27 @@ def test_weights_are_halved_and_back(model, inputs):
     np.testing.assert_allclose(run(whole, inputs)["probabilities"], found, rtol=1e-5)
 
 
+class Unsearched(list):
+    """Layers that are not looked for one by one, which takes the time of all of them for each."""
+
+    def __contains__(self, _):
+        raise AssertionError
+
+    def remove(self, _):
+        raise AssertionError
+
+
+@pytest.mark.parametrize(("step", "layers"), [(("dedup", ""), 6), (("weights", "f16"), 11)], ids=lambda v: str(v))
+def test_edits_of_many_constants_take_time_in_proportion_to_them(step, layers):
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[32]", name="x")
+        for _ in range(3):
+            x = g.Add(x, g.Constant(np.ones(32, np.float32)))
+        g.Result(x, name="y")
+    g.model.graph.layers = Unsearched(g.model.graph.layers)
+    assert len(edited(g.model, step).graph.layers) == layers
+
+
 def test_weights_that_f16_cannot_hold_stay():
     with irrun.build("m") as g:
         x = g.Parameter("f32[2,40]", name="x")

@@ -154,6 +154,17 @@ def test_attention_becomes_products_and_softmax(masks, target):
     assert sum(layer.type == "MatMul" for layer in model.graph.layers) == 2
 
 
+def test_attention_of_an_unknown_type_stays_and_is_told():
+    with irrun.build("m", opset=13) as g:
+        q, k, v = (g.Parameter("f32[2, 3, 4, 5]", name=name) for name in "qkv")
+        g.Result(g.op("ScaledDotProductAttention-13", q, k, v, causal=False), name="y")
+    for layer in g.model.graph.parameters:
+        g.model.set_attribute(layer, "element_type", "dynamic")
+    with pytest.raises(IRError) as refused:
+        edit(g.model, [Step("target", "2023.0")])
+    assert refused.value.diagnostics[0].help.endswith("the type of its input is not known")
+
+
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("sunk", [False, True])
 @pytest.mark.parametrize("target", ["2023.0", "opset8"])

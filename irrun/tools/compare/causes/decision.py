@@ -61,6 +61,9 @@ TESTS: tuple[Test, ...] = (
     replay.since_the_first_step,
 )
 
+UNEXPLAINED = "N299"
+"""The code of what no test explains."""
+
 MAX_DOUBTS = 2
 """Known deviations that are named though they may not be the cause."""
 
@@ -219,4 +222,4 @@ def _unexplained(case: Case) -> Cause:
     name = case.observed.layer.name if case.observed.layer is not None else "NAME"
     command = f"irrun extract MODEL.xml --around '{name}' --distance 1"
     help = f"cut the layer out with its inputs, and look at it alone: {command}"
-    return Cause("N299", "no cause was found that explains all of it", tuple(notes), help)
+    return Cause(UNEXPLAINED, "no cause was found that explains all of it", tuple(notes), help)

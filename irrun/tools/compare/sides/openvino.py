@@ -60,7 +60,7 @@ class Pass:
 class OpenvinoSide:
     """A model on a device of OpenVINO.
 
-    `path` is another file than that of the model, with the same inputs and outputs, such as one with marks for the
+    `files` are others than those of the model, with the same inputs and outputs, such as those with marks for the
     precision of layers. Raises EngineError where OpenVINO or the device is not there, SideFailed where it crashes.
     """
 
@@ -71,7 +71,7 @@ class OpenvinoSide:
         model: Model,
         device: str,
         options: Options,
-        path: Path | None = None,
+        files: tuple[Path, Path | None] | None = None,
         owner: OpenvinoSide | None = None,
     ) -> None:
         if find_spec("openvino") is None:
@@ -79,7 +79,7 @@ class OpenvinoSide:
         self.name = f"ov:{device}"
         self.untapped: dict[str, str] = {}
         self._model, self._device, self._options = model, device, options
-        self._owner, self._given = owner, path
+        self._owner = owner
         self._kept: list[Scratch] = []
         self._steps: dict[str, Any] | None = None
         self._scratch: Scratch = owner._scratch if owner else Scratch()
@@ -87,7 +87,7 @@ class OpenvinoSide:
         self._tensors, self._unclear = tensors_of(model.graph), unclear(model.graph)
         self._layers = {layer.name: layer for layer in model.graph.layers}
         self._commas = max((name.count(",") for name in self._layers), default=0)
-        self._files = self._located()
+        self._files = files or self._located()
         self._settings: list[str] = owner._settings if owner else self._looked_for()
 
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
@@ -135,7 +135,7 @@ class OpenvinoSide:
         config = {name: value for name, value in FULL.items() if name in self._settings}
         if not config or config.items() <= self._options.config.items():
             return None
-        side = self._derived(replace(self._options, config={**self._options.config, **config}), self._given)
+        side = self._derived(replace(self._options, config={**self._options.config, **config}), self._files)
         side.name = f"{self.name} at full precision"
         return side
 
@@ -144,13 +144,14 @@ class OpenvinoSide:
         return None if said in (None, "dynamic", "f32", "f64") else (str(said), f"{CACHE}=f32")
 
     def uncompressed(self) -> OpenvinoSide:
-        side = self._derived(replace(self._options, config={**self._options.config, CACHE: "f32"}), self._given)
+        side = self._derived(replace(self._options, config={**self._options.config, CACHE: "f32"}), self._files)
         side.name = f"{self.name} with its cache in f32"
         return side
 
     def marked(self, path: Path) -> OpenvinoSide:
         """The same device with another file, of the same inputs and outputs; it ends with this side."""
-        return self._derived(self._options, path)
+        own = path.with_suffix(".bin")
+        return self._derived(self._options, (path, own if own.exists() else self._files[1]))
 
     def passes(self, pattern: str | None = None) -> list[Pass]:
         """The IR after each transformation while the model is compiled, or after those whose names contain `pattern`.
@@ -181,12 +182,12 @@ class OpenvinoSide:
             self._worker.close()
             self._scratch.close()
 
-    def _derived(self, options: Options, path: Path | None) -> OpenvinoSide:
-        return OpenvinoSide(self._model, self._device, options, path, self._owner or self)
+    def _derived(self, options: Options, files: tuple[Path, Path | None]) -> OpenvinoSide:
+        return OpenvinoSide(self._model, self._device, options, files, self._owner or self)
 
     def _located(self) -> tuple[Path, Path | None]:
         """The files of the model; one that came from memory, or was changed there, is written down."""
-        if self._model.edited and self._given is None:
+        if self._model.edited:
             xml = self._scratch.path / "model.xml"
             write_model(self._model, xml)
             return xml, xml.with_suffix(".bin")
@@ -195,9 +196,6 @@ class OpenvinoSide:
         if weights.content is not None:
             bin = self._scratch.path / "model.bin"
             bin.write_bytes(weights.content)
-        if self._given is not None:
-            own = self._given.with_suffix(".bin")
-            return self._given, own if own.exists() else bin
         if self._model.content is None:
             return self._model.path, bin
         xml = self._scratch.path / "model.xml"
