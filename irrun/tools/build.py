@@ -252,7 +252,7 @@ class Builder:
         if not isinstance(x, Operand):
             raise TypeError(f"{x!r} is not an operand of the model")
         if x._builder is self:
-            if x.value.layer not in self._graph.layers:
+            if x.value.layer.removed:
                 raise ValueError(f"{x!r} was removed from the model")
             return x.value
         raise ValueError(f"{x!r} is not in this graph; a body takes what is outside, not the other way round")

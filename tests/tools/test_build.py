@@ -374,3 +374,13 @@ def test_attributes_that_openvino_insists_on_are_written(tmp_path):
         layer.attributes for layer in irrun.read_model(path).graph.layers if layer.type in ("ShapeOf", "DepthToSpace")
     ]
     assert [one.get("output_type") or one.get("block_size") for one in given] == ["i64", "2", "1"]
+
+
+def test_what_was_removed_from_the_model_is_no_operand_any_more():
+    with irrun.build("m") as g:
+        x = g.Parameter("f32[2]", name="x")
+        y = g.ReLU(x)
+        g.model.remove(y.value.layer)
+        with pytest.raises(ValueError, match="was removed from the model"):
+            g.Abs(y)
+        g.Result(x, name="z")
