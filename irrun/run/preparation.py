@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary, proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import aligned, allocate
+from irrun.engines.work import Call
 from irrun.interruption import hand_on
 from irrun.ir.collector import collector_paused
 from irrun.ir.weights import Weights
@@ -267,12 +268,14 @@ class Preparation:
 
     def _finish(self, program: Program) -> None:
         """Have all threads do what binding a program would do call by call."""
-        for engine in self._setting.engines:
-            own = [each.compiled for each in program.instructions if each.compiled and each.by == engine.name]
-            left = dict.fromkeys(call for compiled in own for call in compiled.pending())
-            if len(left) > 1:
+        left: dict[str, dict[Call, None]] = {}
+        for own in program.instructions:
+            if own.compiled is not None and (calls := own.compiled.pending()):
+                left.setdefault(own.by, {}).update(dict.fromkeys(calls))
+        for name, calls in left.items():
+            if len(calls) > 1:
                 try:
-                    engine.together([*left])
+                    self._setting.engine(name).together([*calls])
                 except Exception as error:  # who binds it says so, with its layer
                     hand_on(error)
 
