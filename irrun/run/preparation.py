@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field, replace
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -171,6 +171,7 @@ class Preparation:
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
         self._light = -1  # elements of inputs up to which programs are, as those that were made tell
+        self._heavy = inf  # the fewest of a program that is not light
         self._open: _Prepared | None = None
         self._seen = _Seen()
         self._lock = fork_safe(Lock())
@@ -272,10 +273,10 @@ class Preparation:
         for own in program.instructions:
             if own.compiled is not None and (calls := own.compiled.pending()):
                 left.setdefault(own.by, {}).update(dict.fromkeys(calls))
-        for name, calls in left.items():
-            if len(calls) > 1:
+        for name, every in left.items():
+            if len(every) > 1:
                 try:
-                    self._setting.engine(name).together([*calls])
+                    self._setting.engine(name).together([*every])
                 except Exception as error:  # who binds it says so, with its layer
                     hand_on(error)
 
@@ -325,9 +326,11 @@ class Preparation:
         made = self._made(shapes, watched)
         # whose inputs are checked: a body may be given what it does not declare
         checked = self._ranked and not self._setting.iterated
-        if checked and not watched:
-            light = _is_light(made.program)
-            self._light = max(self._light, elements) if light else min(self._light, -(-elements // MOST_LARGER) - 1)
+        if checked and not watched and elements < self._heavy:
+            if _is_light(made.program):
+                self._light = max(self._light, elements)
+            else:
+                self._light, self._heavy = min(self._light, -(-elements // MOST_LARGER) - 1), elements
         return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:

@@ -73,8 +73,8 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
 def repeat(
     courses: Sequence[Course], program: Program, read: Iterable[int | None], setting: Setting
 ) -> tuple[Program, bool] | None:
-    """A settled program in which the tensors `read` are, ready for frames, and whether it went as one did before; None where it has to be placed from
-    the beginning. Raises what `assign` and `plan_memory` raise."""
+    """A settled program, of which something reads the tensors `read`, ready for frames, and whether it went as one did
+    before; None where it has to be placed from the beginning. Raises what `assign` and `plan_memory` raise."""
     course, *others = courses
     assignment = Assignment(program, setting, {*read})
     for number in program.parameters:
