@@ -259,9 +259,9 @@ def _truncated(values: Any, target: str) -> Any:
             return np.where(high, upper, _truncated(np.where(high, 0, values), "u32").astype(np.uint64))
     wide = np.int64 if target in ("i64", "u64", "u32") else np.int32
     low = float(np.iinfo(wide).min)
-    fits = (values > low - 1) & (values < -low)
-    if fits.all():
+    if low - 1 < values.min(initial=0) and values.max(initial=0) < -low:  # none of which is so where one is NaN
         return values.astype(wide)
+    fits = (values > low - 1) & (values < -low)
     integers = np.where(fits, values, 0).astype(wide)
     return np.where(fits, integers, np.iinfo(wide).min) if target in ("i32", "i64") else integers
 
@@ -271,7 +271,7 @@ def _wrapped(values: Any, target: str) -> Any:
     dtype = numpy_dtype(target)
     bits = _BELOW_A_BYTE.get(target)
     if bits is None:
-        return values.astype(dtype)
+        return values.astype(dtype, copy=False)
     low = values.astype(np.uint8) & np.uint8(2**bits - 1)
     if target == "i4":
         low = (low ^ np.uint8(8)).astype(np.int8) - np.int8(8)

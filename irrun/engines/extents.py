@@ -85,7 +85,9 @@ def _bound(
 
 
 def _again(again: Callable[[Work], Compiled], work: Work) -> Compiled:
-    return checked(work, again(work))
+    made = again(work)
+    made.again = again  # as it may be the first one of others
+    return checked(work, made)
 
 
 def _check(operand: Operand, array: Array, layout: Layout | None, *, moved: bool) -> None:

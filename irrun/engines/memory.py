@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import ctypes
 import mmap
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
-from ctypes import POINTER, c_char, c_int, c_void_p, py_object
+from ctypes import c_void_p
 from threading import Lock
 
 import numpy as np
@@ -31,24 +30,16 @@ def aligned(size: int) -> int:
     return -(-size // ALIGNMENT) * ALIGNMENT
 
 
-class _Interface(ctypes.Structure):
-    """`PyArrayInterface`, https://numpy.org/doc/stable/reference/arrays.interface.html#c-struct-access"""
+_HEAD = object.__basicsize__
+"""Bytes that every object begins with. Behind them an array has the address of its data, as extensions rely on: `data`
+in https://numpy.org/doc/stable/reference/c-api/types-and-structures.html#c.PyArrayObject"""
 
-    _fields_ = (
-        *(("two", c_int), ("axes", c_int), ("kind", c_char), ("itemsize", c_int), ("flags", c_int)),
-        *(("shape", c_void_p), ("strides", c_void_p), ("data", c_void_p), ("descr", py_object)),
-    )
-
-
-_interface = ctypes.pythonapi["PyCapsule_GetPointer"]
-_interface.argtypes, _interface.restype = (py_object, c_void_p), POINTER(_Interface)
+_pointer_at = c_void_p.from_address
 
 
 def data_address(array: Array) -> int:
     """The address of the first element; numpy's own attributes take six times as long to tell it."""
-    capsule = array.__array_struct__  # which has to be there for as long as what it points to is read
-    address: int = _interface(capsule, None).contents.data or 0
-    return address
+    return _pointer_at(id(array) + _HEAD).value or 0
 
 
 def allocate(size: int) -> Array:

@@ -39,11 +39,12 @@ def handed_on(program: Program) -> dict[int, Instruction]:
     found: dict[int, Instruction] = {}
     if wanted:
         wanted -= {storage.root for number, storage in program.storage.items() if storage.root != number}
+        wanted = wanted.difference(*(own.operands for own in program.instructions))
+        wanted = wanted.difference(*(own.reads for own in program.instructions))
         for instruction in program.instructions:
-            wanted.difference_update(instruction.operands, instruction.reads)
-            if _is_only_called(instruction):
+            if not wanted.isdisjoint(instruction.results) and _is_only_called(instruction):
                 found.update(dict.fromkeys(wanted.intersection(instruction.results), instruction))
-    return {number: instruction for number, instruction in found.items() if number in wanted}
+    return found
 
 
 def read_as_given(program: Program) -> list[Given]:

@@ -6,7 +6,7 @@ from collections import OrderedDict
 from collections.abc import Hashable, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from dataclasses import field, replace
-from math import prod
+from math import inf, prod
 from pathlib import Path
 from threading import Lock
 from typing import TYPE_CHECKING
@@ -14,6 +14,7 @@ from weakref import WeakValueDictionary, proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
 from irrun.engines.memory import aligned, allocate, allocate_lasting
+from irrun.engines.work import Call
 from irrun.interruption import hand_on
 from irrun.ir.collector import collector_paused
 from irrun.ir.weights import Weights
@@ -170,6 +171,7 @@ class Preparation:
         self._patient = patient and self._ranked  # what is for all sizes is for some rank
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
         self._light = -1  # elements of inputs up to which programs are, as those that were made tell
+        self._heavy = inf  # the fewest of a program that is not light
         self._open: _Prepared | None = None
         self._seen = _Seen()
         self._lock = fork_safe(Lock())
@@ -267,12 +269,14 @@ class Preparation:
 
     def _finish(self, program: Program) -> None:
         """Have all threads do what binding a program would do call by call."""
-        for engine in self._setting.engines:
-            own = [each.compiled for each in program.instructions if each.compiled and each.by == engine.name]
-            left = dict.fromkeys(call for compiled in own for call in compiled.pending())
-            if len(left) > 1:
+        left: dict[str, dict[Call, None]] = {}
+        for own in program.instructions:
+            if own.compiled is not None and (calls := own.compiled.pending()):
+                left.setdefault(own.by, {}).update(dict.fromkeys(calls))
+        for name, every in left.items():
+            if len(every) > 1:
                 try:
-                    engine.together([*left])
+                    self._setting.engine(name).together([*every])
                 except Exception as error:  # who binds it says so, with its layer
                     hand_on(error)
 
@@ -322,9 +326,11 @@ class Preparation:
         made = self._made(shapes, watched)
         # whose inputs are checked: a body may be given what it does not declare
         checked = self._ranked and not self._setting.iterated
-        if checked and not watched:
-            light = _is_light(made.program)
-            self._light = max(self._light, elements) if light else min(self._light, -(-elements // MOST_LARGER) - 1)
+        if checked and not watched and elements < self._heavy:
+            if _is_light(made.program):
+                self._light = max(self._light, elements)
+            else:
+                self._light, self._heavy = min(self._light, -(-elements // MOST_LARGER) - 1), elements
         return self._keep((shapes, watched), made)
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:

@@ -112,7 +112,7 @@ class Templates:
         forms = template.decided.forms
         setting = replace(setting, forms=forms)
         courses = [] if setting.refused else template.courses
-        repeated = repeat(courses, settled, setting) if courses else None
+        repeated = repeat(courses, settled, template.decided.read, setting) if courses else None
         placed, known = (place(settled, setting), False) if repeated is None else repeated
         if not known:
             course = course_of(settled, placed, forms, setting)

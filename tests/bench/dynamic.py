@@ -186,12 +186,13 @@ def write_static(model: Model, inputs: Path, path: Path) -> None:
 
 
 def ranges(results: Sequence[Result]) -> list[str]:
-    """Lines that say from where to where the ratios of a first run go, which come as pairs with the repeated ones."""
+    """Lines that say what the ratios of first runs are, which come as pairs with the repeated ones: by length."""
     lines = []
     for first, repeated in zip(results[::2], results[1::2], strict=True):
         ratios = [a / b for a, b in zip(first.seconds, repeated.seconds, strict=True)]
         if ratios:
-            lines.append(f"{first.model}: {first.runtime} / {repeated.runtime}: {min(ratios):.3f} to {max(ratios):.3f}")
+            found = f"{statistics.median(ratios):.3f} ({min(ratios):.3f} to {max(ratios):.3f})"
+            lines.append(f"{first.model}: {first.runtime} / {repeated.runtime} of one length: {found}")
     return lines
 
 

@@ -135,7 +135,7 @@ def test_lengths_that_are_fresh_come_once_each():
 
 def test_the_ranges_of_first_runs():
     first, repeated = Result("fresh", "m", "irrun", [2.0, 3.0]), Result("fresh", "m", "repeated: irrun", [1.0, 2.0])
-    assert ranges([first, repeated]) == ["m: irrun / repeated: irrun: 1.500 to 2.000"]
+    assert ranges([first, repeated]) == ["m: irrun / repeated: irrun of one length: 1.750 (1.500 to 2.000)"]
     assert ranges([Result("fresh", "m", "irrun", failure="no"), Result("fresh", "m", "repeated: irrun")]) == []
 
 

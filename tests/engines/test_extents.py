@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from irrun.engines.extents import checked, extent_of, view
+from irrun.engines.memory import data_address
 from irrun.engines.work import Compiled, Operand, Work
 
 DENSE = np.arange(12, dtype=np.float32).reshape(3, 4)
@@ -24,6 +25,19 @@ def test_bytes_before_and_behind_the_first_element() -> None:
     assert extent_of((3, 4), (-16, 4), 4) == (32, 16)
     assert extent_of((3, 4), (0, 0), 4) == (0, 4)
     assert extent_of((), (), 2) == (0, 2)
+
+
+def test_the_address_of_an_array_is_that_of_its_first_element() -> None:
+    for array in (
+        DENSE,
+        DENSE[1:],
+        DENSE[::-1, 2:],
+        DENSE[0, 0, None],
+        np.array(1.5),
+        np.empty(0),
+        DENSE.view(np.matrix),
+    ):
+        assert data_address(array) == array.ctypes.data
 
 
 def test_views_within_an_array() -> None:

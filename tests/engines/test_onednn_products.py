@@ -269,6 +269,16 @@ def test_works_of_several_shapes_share_weights_laid_out_once() -> None:
     assert len([key for key in ENGINE._library.packed if key[0][0] == data_address(weights)]) == 1
 
 
+def test_again_with_other_weights_and_once_more() -> None:
+    data, found = normal(5, 64), None
+    for _ in range(3):
+        arrays = [data, normal(64, 48)]
+        work = work_of("MatMul-1", {}, arrays, [normal(5, 48)], [1])
+        found = prepared(work) if found is None else found.again and found.again(work)
+        assert found is not None
+        np.testing.assert_allclose(computed(work, found, arrays)[0], data @ arrays[1], rtol=1e-4, atol=1e-4)
+
+
 @pytest.mark.parametrize("number", range(6))
 @pytest.mark.parametrize("constants", [[], [1], [1, 2]])
 def test_weights_and_biases_that_are_views(number: int, constants: list[int]) -> None:

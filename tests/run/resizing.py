@@ -77,8 +77,8 @@ def settled(counts: dict[str, int]) -> Iterator[None]:
 
     settle, repeat = templates.settle, templates.repeat
 
-    def repeated(course: Any, program: Any, setting: Any) -> Any:
-        made = repeat(course, program, setting)
+    def repeated(course: Any, program: Any, read: Any, setting: Any) -> Any:
+        made = repeat(course, program, read, setting)
         counts["not repeated" if made is None else "repeated" if made[1] else "begun"] += 1
         if made is not None:
             found, anew = made[0], place(program, setting)

@@ -239,6 +239,35 @@ def test_what_kernels_check_themselves_is_computed_of_sizes_without_asking_their
     assert not {"Subtract", "Minimum", "Convert"} & {*asked}
 
 
+def test_rules_that_say_all_of_open_sizes_are_not_asked_again(tmp_path, counts):
+    """x [batch, length] plus half the distance of each place from each other one, added up by columns: what turns the
+    distances, and what divides them, is of shapes that the length alone tells."""
+    b = model()
+    x = anything(b, "f4", (-1, -1))
+    length = b.one("Gather-8", b.one("ShapeOf-3", x, output_type="i64"), i64(b, 1), i64(b, 0), batch_dims=0)
+    places = b.one("Range-4", i64(b, 0), length, i64(b, 1), output_type="f32")
+    column, row = (b.one("Unsqueeze-1", places, i64(b, axis)) for axis in (1, 0))
+    turned = b.one("Transpose-1", b.one("Subtract-1", column, row, **ADD), i64(b, [1, 0]))
+    halved = b.one("Divide-1", turned, b.constant(np.array(2, np.float32)), m_pythondiv=True, **ADD)
+    b.result(b.one("MatMul-1", x, halved, **PLAIN))
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    asked = []
+    infer = Op.infer
+
+    def noted(op, inputs, *args):
+        asked.append(op.type)
+        return infer(op, inputs, *args)
+
+    for length in (4, 5, 6, 7):
+        asked.clear()
+        x, places = np.random.default_rng(length).standard_normal((2, length), np.float32), np.arange(length)
+        with patch.object(Op, "infer", noted):
+            (result,) = executor.run([x]).values()
+        np.testing.assert_allclose(result, x @ (places - places[:, None]) / 2, rtol=1e-5, atol=1e-5)
+    assert counts["settled"] == 3
+    assert not {"Transpose", "Divide"} & {*asked}
+
+
 def test_sizes_are_followed_where_they_are_floats_on_the_way(tmp_path, counts):
     """x [batch, length] + the middles of its columns, as detectors write their anchors; behind it products of halves,
     which are no sizes."""

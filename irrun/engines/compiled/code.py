@@ -409,7 +409,7 @@ class Form:
 
     def of(self, **values: int) -> Array:
         """The arguments of a call."""
-        return np.array([0, *(values[name] for name in self.names)], np.uint64)
+        return np.array([0, *map(values.__getitem__, self.names)], np.uint64)
 
     def loaded(self, c: Code, arguments: Any) -> dict[str, Any]:
         """The values, of a pointer to arguments."""

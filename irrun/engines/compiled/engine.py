@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import cache
 from importlib import import_module
 from math import prod
 from typing import TYPE_CHECKING, Any
@@ -106,6 +107,7 @@ LEAST_CODED = 1 << 14
 """Codes that it makes: fewer are left to others."""
 
 
+@cache
 def _of_module(name: str, table: str) -> Any:
     """What a table of the module for works of a name has, None where it has nothing."""
     if name in _MODULE_OF:

@@ -4,6 +4,7 @@ results."""
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import cache
 from typing import Any
 
 from llvmlite import ir
@@ -46,11 +47,15 @@ class NormalizationKind:
 
     @property
     def form(self) -> Form:
-        """`items` are chunks of `chunk` rows, images or parts; strides of operands are in bytes, from an image to the
-        next one, and from a line to the next one. The kernels say what else there is."""
-        names = ("items", "chunk", "images", "groups", "lines", "points", "parts", "together", "pieces", "data")
-        own = operand_names(self.posts, AXES)
-        return Form((*names, "target", "room", "room_image", "epsilon", *SCALES, *own))
+        return _form_of(self.posts)
+
+
+@cache
+def _form_of(posts: tuple[KernelPost, ...]) -> Form:
+    """`items` are chunks of `chunk` rows, images or parts; strides of operands are in bytes, from an image to the next
+    one, and from a line to the next one. The kernels say what else there is."""
+    names = ("items", "chunk", "images", "groups", "lines", "points", "parts", "together", "pieces", "data")
+    return Form((*names, "target", "room", "room_image", "epsilon", *SCALES, *operand_names(posts, AXES)))
 
 
 class Moments(NamedTuple):

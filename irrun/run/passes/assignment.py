@@ -442,10 +442,9 @@ class Assignment:
         program = self.program
         self._numbers(program.results)
         program.results = tuple(map(self._dense, program.results))
-        for instruction in program.instructions:
-            for number in instruction.reads if instruction.compiled else instruction.operands:
-                if number in program.constants:
-                    self._aligned(number)
+        read = [own.reads if own.compiled else own.operands for own in program.instructions]
+        for number in program.constants.keys() & set[int | None]().union(*read):
+            self._aligned(number)
         return program
 
 

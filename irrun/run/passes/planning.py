@@ -152,7 +152,8 @@ def _peak(program: Program, limit: int) -> int:
             if wanted:
                 live += wanted
                 sizes.update((n, tensor_bytes(program.tensors[n])) for n in instruction.results)
-        live -= sum(sizes.pop(number, 0) for number in instruction.frees)
+        if sizes:
+            live -= sum(sizes.pop(number, 0) for number in instruction.frees)
     return peak
 
 

@@ -8,7 +8,7 @@ on as another one did of which all had become the same so far; if there is none,
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 
 from irrun.records import NamedTuple
 from irrun.run.internal_ops import DEQUANTIZE, REORDER
@@ -70,11 +70,13 @@ def course_of(program: Program, placed: Program, forms: Mapping[int, Form], sett
     return Course(steps, wanted, roots, spans(placed, setting))
 
 
-def repeat(courses: Sequence[Course], program: Program, setting: Setting) -> tuple[Program, bool] | None:
-    """A settled program, ready for frames, and whether it went as one did before; None where it has to be placed from
-    the beginning. Raises what `assign` and `plan_memory` raise."""
+def repeat(
+    courses: Sequence[Course], program: Program, read: Iterable[int | None], setting: Setting
+) -> tuple[Program, bool] | None:
+    """A settled program, of which something reads the tensors `read`, ready for frames, and whether it went as one did
+    before; None where it has to be placed from the beginning. Raises what `assign` and `plan_memory` raise."""
     course, *others = courses
-    assignment = Assignment(program, setting, program.read())
+    assignment = Assignment(program, setting, {*read})
     for number in program.parameters:
         assignment.place(number)
     placed, models = assignment.program, dict[int, list[_Model]]()

@@ -95,6 +95,8 @@ class Decided(NamedTuple):
     """Of the instructions, by their identity."""
     presumed: Presumed
     """What has to be true of sizes that it is for."""
+    read: frozenset[int | None]
+    """The tensors of `program` that anything reads."""
 
     def suits(self, given: Sequence[Sequence[int]]) -> bool:
         """Whether what was presumed is true of shapes."""
@@ -124,7 +126,8 @@ def decided(
     sizing, alone = _unasked(_untold(program.sizing, told), sizes, told)
     bare = [Tensor(tensor.type, tensor.shape) for tensor in program.sizing.tensors]  # the values are computed
     sized, portions = _grouped(alone, bare), _portions(sizing, told, setting)
-    found = Decided(program, sizing, shapes, told, used, sized, portions, (), {}, presumed)
+    read = frozenset(program.read())
+    found = Decided(program, sizing, shapes, told, used, sized, portions, (), {}, presumed, read)
     filled = _filled(found, given, setting)
     if filled is None:
         return None
@@ -148,7 +151,7 @@ def decided(
         if open or not _is_decided(part, program)
     ]
     program = replace(program, instructions=instructions)
-    found = Decided(program, sizing, shapes, told, used, sized, portions, questions, forms(program), presumed)
+    found = Decided(program, sizing, shapes, told, used, sized, portions, questions, forms(program), presumed, read)
     return found, replace(filled, instructions=instructions)
 
 
@@ -184,7 +187,12 @@ def _asked(folding: Folding, part: Instruction) -> bool | None:
 def _is_decided(part: Instruction, program: Program) -> bool:
     """Whether the rule of a part says what is known of its outputs already, whatever the sizes turn out to be."""
     assert program.sizing is not None
-    if part.bodies or any(number in program.sizing.results for number in part.inputs):
+    return not any(number in program.sizing.results for number in part.inputs) and _says_all(part, program)
+
+
+def _says_all(part: Instruction, program: Program) -> bool:
+    """The same of one that reads nothing of which more will be known than is now."""
+    if part.bodies:
         return False
     inferred = part.op.infer(program.known_inputs(part), part.attrs)
     outputs = [program.tensors[number] for number in part.outputs]
@@ -296,7 +304,8 @@ def _valued(tensor: Tensor, sizes: Evaluation) -> Array:
 
 
 def _unasked(sizing: Program, sizes: Evaluation, told: Iterable[int]) -> tuple[Program, list[int]]:
-    """The program with what its kernels check themselves as what leaves no question, and the tensors that this makes.
+    """The program with what its kernels check themselves, or of which rules say all already, as what leaves no
+    question, and the tensors that this makes.
 
     It reads what is constant once the sizes are known. Of indices that reach beyond the data a rule warns.
     """
@@ -306,7 +315,8 @@ def _unasked(sizing: Program, sizes: Evaluation, told: Iterable[int]) -> tuple[P
     for instruction in sizing.instructions:
         numbers = (*instruction.inputs, *instruction.outputs)
         ready = all(number in sizing.constants or _can_be_told(number, made, sizing, sizes) for number in numbers)
-        if ready and instruction.op.trait(Lookup) is None and checks_itself(instruction, sizing):
+        ready = ready and instruction.op.trait(Lookup) is None
+        if ready and (checks_itself(instruction, sizing) or _says_all(instruction, sizing)):
             instruction = instruction.changed(open=False)
             alone += instruction.outputs
         instructions.append(instruction)
