@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import field
-from threading import Lock
+from threading import RLock
 from typing import TYPE_CHECKING
 
 from irrun.engines.memory import allocate
@@ -67,7 +67,7 @@ class Blocks:
         self._free: list[Block] = []  # the one that was released last is the last one
         self._turn = 0  # how often a block was taken
         self._dropped = 0  # how often programs made way for others
-        self._lock = fork_safe(Lock())
+        self._lock = fork_safe(RLock())  # somebody may go, and drop programs, wherever memory is asked for
 
     def take(self, prepared: Prepared) -> Block:
         """A block that has a frame of a program, or else any one, which is the caller's until it is released."""

@@ -351,9 +351,16 @@ class Preparation:
 
     def _drop(self, gone: set[Prepared | None]) -> None:
         """Keep no frames of what is not kept any more."""
-        for prepared in gone - {None, self._any, self._open, *self._kept.values()}:
+        for prepared in gone - {self._any, self._open, *self._kept.values()}:
             if prepared is not None:
                 self._blocks.drop(prepared)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_enclosed"):  # what a handler of a signal raises may come before
+            gone = {*self._kept.values(), self._open, self._any}
+            self._kept.clear()
+            self._open = self._any = None
+            self._drop(gone)
 
     def _made(self, pattern: Pattern, watched: bool) -> Prepared:
         return self._prepare(replace(self._setting, shapes=open_shapes(pattern), watched=watched))
