@@ -7,10 +7,12 @@ the caller looks out there for an end to come, and keeps from computing whom it 
 from __future__ import annotations
 
 import ctypes
+import mmap
 import os
 import platform
 import sys
 import threading
+import time
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache
@@ -21,6 +23,12 @@ _BINDING = ("OMP_PROC_BIND", "OMP_PLACES", "GOMP_CPU_AFFINITY")
 """Variables by which users say where threads of OpenMP are to be."""
 
 _NOTE = ctypes.CFUNCTYPE(None, ctypes.c_void_p)
+
+_PAUSES = bytes.fromhex("89f9 f390 ffc9 75fa c3")
+"""A function of C that pauses as often as it is told, in machine code of x86: `do { pause } while (--n)`."""
+
+USUAL_PAUSE, PAUSES = 50e-9, 200
+"""Seconds of a pause where nobody can say, and how many are made to find out."""
 
 CALLS = 8
 """Between two looks: a caller stays where it is for hundreds of calls, as a rule, and a look takes 1 us."""
@@ -48,6 +56,24 @@ def processor() -> int:
     """The number of the processor that the calling thread is on; -1 where nobody knows."""
     getcpu = _getcpu()
     return -1 if getcpu is None else getcpu()
+
+
+def pause() -> float:
+    """The seconds for which threads that look for work pause between two looks: 10 to 60 ns, as processors differ, of
+    which not all say what they are."""
+    if not is_x86() or os.name != "posix":
+        return USUAL_PAUSE
+    try:
+        memory = mmap.mmap(-1, mmap.PAGESIZE, prot=mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC)
+    except OSError:  # where nobody may write code, as oneDNN does
+        return USUAL_PAUSE
+    memory.write(_PAUSES)
+    function, taken = ctypes.CFUNCTYPE(None, ctypes.c_int)(ctypes.addressof(ctypes.c_char.from_buffer(memory))), []
+    for _ in range(3):  # one of them is not interrupted
+        begin = time.perf_counter()
+        function(PAUSES)
+        taken.append((time.perf_counter() - begin) / PAUSES)
+    return min(taken)
 
 
 class _Caller(threading.local):

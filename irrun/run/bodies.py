@@ -12,9 +12,10 @@ from irrun.run.session import Run
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
+    from irrun.run.blocks import Block
     from irrun.run.frame import Frame
     from irrun.run.memory import Meter
-    from irrun.run.preparation import Block, Preparation
+    from irrun.run.preparation import Preparation
 
 MAX_SMALL = 1024
 """Bytes of a result of a body that is small."""

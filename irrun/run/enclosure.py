@@ -9,7 +9,6 @@ from irrun.run.session import Run
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
-    from irrun.run.bodies import Iterations
     from irrun.run.preparation import Preparation
     from irrun.run.program import Program
 
@@ -23,16 +22,22 @@ class Enclosure:
 
     def __init__(self, enclosed: Program, preparation: Preparation) -> None:
         self.enclosed, self.preparation = enclosed, preparation
-        self._idle: list[Iterations] = []
 
     def compute(self, arrays: Sequence[Array], run: Run) -> list[Array]:
-        """The results for the arrays of its inputs. Raises ExecutionError."""
+        """The results for the arrays of its inputs, in memory of their own. Raises ExecutionError."""
+        meter = run.meter
+        # of a run that has failed nobody goes on with what is half done: its block is not released
+        block, frame = self.preparation.acquire(arrays, watched=run.watched, meter=meter)
+        if meter is not None:
+            meter.hold(frame.owner, frame.memory.nbytes)
         try:
-            iterations = self._idle.pop()
-        except IndexError:  # another thread may have taken the last one just now
-            iterations = self.preparation.iterations()
-        results = iterations.once(arrays, run)
-        self._idle.append(iterations)  # unless it has failed: nobody goes on with what is half done
-        if run.meter is not None:
-            run.meter.add(*results)
+            results = frame.execute(arrays, run)
+        finally:
+            if meter is not None:
+                meter.let_go(frame.owner, frame.memory.nbytes)
+        for position in frame.copied:
+            results[position] = results[position].copy()
+        self.preparation.release(block)
+        if meter is not None:
+            meter.add(*results)
         return results

@@ -57,14 +57,14 @@ MAX_EXPANDED = 1 << 30
 
 
 class _Part(NamedTuple):
-    """What of a model is computed: tensors that are handed out by `keys`, from the Parameters of the numbers `read`.
-    `bodies` are those of its ops."""
+    """What of a model is computed: tensors that are handed out by `keys`, some in other `types`, from the Parameters of
+    the numbers `read`. `bodies` are those of its ops."""
 
     preparation: Preparation
     bodies: Bodies
     read: tuple[int, ...]
     layers: tuple[Layer, ...]
-    types: tuple[str, ...]
+    types: tuple[np.dtype[Any] | None, ...]
     keys: tuple[str, ...]
     aliases: Mapping[str, str]
 
@@ -290,11 +290,11 @@ class GraphExecutor:
 
     def execute(self, part: _Part, arrays: list[Array], run: Run) -> Results:
         """The results of a run for the arrays that `bind` gave. Its variables are changed if all went well."""
-        before = np.getbufsize()
-        watched = run.watched
-        try:
-            np.setbufsize(BUFFER)
-            with np.errstate(all="ignore"), part.preparation.frame(arrays, watched=watched) as frame:
+        preparation = part.preparation
+        with np.errstate(all="ignore"):
+            np.setbufsize(BUFFER)  # which is as before, too, behind this
+            block, frame = preparation.acquire(arrays, watched=run.watched)
+            try:
                 program = frame.program
                 live = program.reserved + program.size if program.size else program.peak
                 if program.unsized:
@@ -302,9 +302,12 @@ class GraphExecutor:
                     run.meter = Meter(self.max_memory, live, arrays, frame.owners)
                 results = frame.execute(arrays, run)
                 live = live if run.meter is None else run.meter.live
-                outputs = self._handed_out(part, results, [*arrays, *run.variables.memories], frame, live)
-        finally:
-            np.setbufsize(before)
+                others = [*arrays, *run.variables.memories] if self.stateful else arrays
+                outputs = self._handed_out(part, results, others, frame, live)
+            except BaseException:  # wherever that has come in between: nobody goes on with what is half done
+                block.clear()
+                raise
+            preparation.release(block)
         for node in self._doubtful:  # whatever computes it, or has computed it ahead
             run.warnings[:0] = [(node.layer, doubt.message) for doubt in node.doubts]
         for layer, message in dict.fromkeys(run.warnings):  # `check` asks rules twice
@@ -357,7 +360,7 @@ class GraphExecutor:
             bodies,
             tuple(read),
             tuple(graph.results) if values is None else tuple(value.layer for value in values),
-            tuple(program.tensors[number].type for number in program.results),
+            tuple(self._conversion(program.tensors[number].type) for number in program.results),
             tuple(listed[0] for listed in names),
             {name: listed[0] for listed in reversed(names) for name in reversed(listed)},
         )
@@ -370,22 +373,27 @@ class GraphExecutor:
         Raises ExecutionError where there is no room.
         """
         outputs = []
-        shared = {id(owner_of(array)) for array in (*others, frame.memory)}  # constants are not writeable
+        shared = {frame.owner, *[id(owner_of(array)) for array in others]}  # constants are not writeable
         for layer, type, array in zip(part.layers, part.types, results, strict=True):
             owner = owner_of(array)
             lent = owner.base is None or isinstance(owner.base, memoryview)  # as memory of a reserve is
             copied = id(owner) in shared or not lent or not array.flags.writeable
-            wanted = array.nbytes if copied or self.model.version == 10 else 0
+            wanted = array.nbytes if copied or type is not None else 0
             if live + wanted > self.max_memory:
                 error = refusal(layer, f"the result {shape_text(array.shape)}", wanted, live, self.max_memory)
                 raise in_file(self.model.path, *error.diagnostics)
             live += wanted
-            if (given := handed_out(type, self.model.version)) != type:
-                outputs.append(array.astype(numpy_dtype(given)))
+            if type is not None:
+                outputs.append(array.astype(type))
             else:
                 outputs.append(array.copy() if copied else array)
                 shared.add(id(owner))
         return outputs
+
+    def _conversion(self, type: str) -> np.dtype[Any] | None:
+        """The type in which a result comes out that is computed in another one."""
+        given = handed_out(type, self.model.version)
+        return None if given == type else numpy_dtype(given)
 
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"

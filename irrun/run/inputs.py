@@ -37,7 +37,7 @@ class Binding:
         self._parameters = model.graph.parameters
         self._numbers: dict[str, int] = {}
         self._dtypes = [_dtype_of(tensor) for tensor in tensors]
-        self._shapes = [tensor.shape if tensor.static else None for tensor in tensors]
+        self._fitted: list[tuple[int, ...] | None] = [None] * len(tensors)  # the shapes that have fitted last
 
     def __call__(self, wanted: Sequence[int], inputs: Inputs, named: Mapping[str, Any]) -> list[Array]:
         """One array for each of the `wanted` Parameters. Raises InputError, which says all that is wrong."""
@@ -92,8 +92,9 @@ class Binding:
         if isinstance(given, np.ndarray) and type(given) is not np.ndarray:
             given = _bare(_name(self._parameters[number]), given)
         if dtype is not None and isinstance(given, np.ndarray) and given.dtype == dtype:  # to numpy None is float64
-            shape, tensor = self._shapes[number], self._tensors[number]
-            if given.shape == shape or (shape is None and not contradicts(given.shape, tensor)):
+            tensor = self._tensors[number]
+            if given.shape == self._fitted[number] or not contradicts(given.shape, tensor):
+                self._fitted[number] = given.shape
                 return _truths(given) if tensor.type == "boolean" else given
         return _fitting(_name(self._parameters[number]), self._tensors[number], given, self._model.version)
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
-from dataclasses import field, replace
+from collections.abc import Hashable, Sequence
+from contextlib import AbstractContextManager, suppress
+from dataclasses import replace
 from math import inf, prod
 from pathlib import Path
 from threading import Lock
@@ -13,13 +13,13 @@ from typing import TYPE_CHECKING
 from weakref import WeakValueDictionary, proxy
 
 from irrun.diagnostics import Diagnostic, ExecutionError
-from irrun.engines.memory import aligned, allocate, allocate_lasting
+from irrun.engines.memory import aligned
 from irrun.engines.work import Call
 from irrun.interruption import hand_on
 from irrun.ir.collector import collector_paused
 from irrun.ir.weights import Weights
 from irrun.locks import fork_safe
-from irrun.records import dataclass
+from irrun.run.blocks import Block, Blocks, Prepared
 from irrun.run.bodies import Iterations
 from irrun.run.compiling import EngineFailed, warn_fallback
 from irrun.run.enclosure import Enclosure
@@ -58,49 +58,8 @@ MAX_SEEN = 256
 MAX_PATTERNS = 64
 """Patterns of shapes that grow, of which it is known whether programs for them are worth it."""
 
-MAX_IDLE = 256
-"""Turns of others after which a block goes that nobody has needed, as after many runs at once."""
-
 MAX_OPEN_WEIGHTS = 1 << 16
 """Bytes of a constant that an instruction of open sizes may read: engines lay out weights once, for sizes they know."""
-
-
-@dataclass(eq=False, slots=True)
-class _Prepared:
-    """A program, made ready for frames."""
-
-    program: Program
-    specializations: dict[int, Specialization | Enclosure]
-
-
-@dataclass(eq=False, slots=True)
-class Block:
-    """Memory that one run uses at a time, and the frames of the programs that have computed in it.
-
-    They share it because the system takes long to give memory, and less of it stays in the processor's caches. Frames
-    were last `looked` through for those of programs that are not kept any more when so many had made way for others.
-    It was used last in this `turn`.
-    """
-
-    memory: Array
-    frames: dict[_Prepared, Frame] = field(default_factory=dict)
-    looked: int = 0
-    turn: int = 0
-
-    def grow(self, size: int) -> None:
-        """Have room for a program of `size` bytes, with some to spare: what nobody writes to costs nothing."""
-        if self.memory.nbytes < size:
-            self.keep(set())
-            self.memory = allocate_lasting(size + size // 2)
-
-    def keep(self, kept: set[_Prepared | None]) -> None:
-        """Keep the frames of these programs, and no others."""
-        for prepared in self.frames.keys() - kept:
-            self.frames.pop(prepared).close()
-
-    def __del__(self) -> None:
-        if hasattr(self, "frames"):  # what a handler of a signal raises may come before
-            self.keep(set())
 
 
 class _Seen:
@@ -147,9 +106,9 @@ class Bodies:
 class Preparation:
     """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
 
-    Each run has a frame of its own. One that is `patient` makes a program for shapes when they come again; until then
-    one does for all, of instructions that are specialised one by one. So it is for inputs of a model that are not much
-    larger than those of a program which is light.
+    Each run has a frame of its own, in one of `blocks`, which may be those of several. One that is `patient` makes a
+    program for shapes when they come again; until then one does for all, of instructions that are specialised one by
+    one. So it is for inputs of a model that are not much larger than those of a program which is light.
 
     `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that. Where it
     has a `model`, that of a sibling, its programs are made like those of it.
@@ -164,6 +123,7 @@ class Preparation:
         patient: bool = False,
         ready: bool = True,
         model: Preparation | None = None,
+        blocks: Blocks | None = None,
     ) -> None:
         self.built, self._kernels = built, kernels
         self._setting = replace(setting, anew=False)
@@ -172,18 +132,17 @@ class Preparation:
         self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
         self._light = -1  # elements of inputs up to which programs are, as those that were made tell
         self._heavy = inf  # the fewest of a program that is not light
-        self._open: _Prepared | None = None
+        self._open: Prepared | None = None
         self._seen = _Seen()
         self._lock = fork_safe(Lock())
-        self._kept: OrderedDict[tuple[Shapes, bool], _Prepared] = OrderedDict()
-        self._dropped = 0  # how often programs made way for others
+        self._kept: OrderedDict[tuple[Shapes, bool], Prepared] = OrderedDict()
         self._patterns: OrderedDict[Pattern, bool] = OrderedDict()  # with whether a program of theirs is worth it
         self._latest: Shapes = ()
         self._only = _fixed(built)
-        self._any = _Prepared(built, {}) if ready else None
+        self._any = Prepared(built, {}) if ready else None
         self._ready = ready
-        self._free: list[Block] = []  # the one that was released last is the last one
-        self._turn = 0  # how often a block was taken
+        self._blocks = blocks or Blocks()
+        self._enclosed = Blocks()  # of the enclosed programs, which run one after the other
         self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
         self._templates: Templates | None = None
         self._model = model
@@ -197,9 +156,9 @@ class Preparation:
         return self._general.program
 
     @property
-    def _general(self) -> _Prepared:
+    def _general(self) -> Prepared:
         if self._any is None:  # threads that ask at once may make it twice
-            self._any = _Prepared(prepare(self.built, replace(self._setting, engines=(), anew=True)), {})
+            self._any = Prepared(prepare(self.built, replace(self._setting, engines=(), anew=True)), {})
         return self._any
 
     def prepare_ahead(self) -> None:
@@ -207,17 +166,6 @@ class Preparation:
         if self._only is not None:
             with suppress(EngineFailed):  # the first run tries again, and goes on without it
                 self.prepared(self._only)
-
-    @contextmanager
-    def frame(self, arrays: Sequence[Array], *, watched: bool) -> Iterator[Frame]:
-        """A frame for inputs of these shapes, until the end of the block."""
-        block, frame = self.acquire(arrays, watched=watched)
-        try:
-            yield frame
-        except BaseException:  # wherever that has come in between: nobody goes on with what is half done
-            block.keep(set())
-            raise
-        self.release(block)
 
     def acquire(
         self, arrays: Sequence[Array], *, watched: bool = False, meter: Meter | None = None
@@ -238,19 +186,14 @@ class Preparation:
                 warn_fallback("%s", error)
                 self._setting.refused.add((error.layer, error.engine))
                 with self._lock:
+                    gone = {*self._kept.values(), self._open}
                     self._kept.clear()
                     self._open = None
-                    self._dropped += 1
+                    self._drop(gone)
 
-    def _framed(self, prepared: _Prepared) -> tuple[Block, Frame]:
+    def _framed(self, prepared: Prepared) -> tuple[Block, Frame]:
         """A block that no run uses, with a frame of a program. Raises EngineFailed, MemoryError."""
-        with self._lock:
-            fitting = [block for block in self._free if prepared in block.frames] or self._free[-1:]
-            block = fitting[-1] if fitting else Block(allocate(0))
-            if fitting:
-                self._free.remove(block)
-            self._turn += 1
-            block.turn = self._turn
+        block = self._blocks.take(prepared)
         setting = self._setting
         try:
             if prepared not in block.frames:
@@ -282,19 +225,13 @@ class Preparation:
 
     def release(self, block: Block) -> None:
         """Take back what `acquire` has lent. Safe for threads."""
-        with self._lock:
-            if block.looked != self._dropped:
-                block.keep({self._any, self._open, *self._kept.values()})
-                block.looked = self._dropped
-            self._free.append(block)
-            while self._free and self._turn - self._free[0].turn > MAX_IDLE:
-                self._free.pop(0)
+        self._blocks.release(block)
 
     def iterations(self) -> Iterations:
         """What runs the program over and over in one frame."""
         return Iterations(self, fixed=self._only is not None)
 
-    def prepared(self, shapes: Shapes, *, watched: bool = False) -> _Prepared:
+    def prepared(self, shapes: Shapes, *, watched: bool = False) -> Prepared:
         """The program for inputs of these shapes; the one for any inputs where it would take too much memory.
 
         What grows by one from run to run, as the inputs of a model do that writes text, has one program for all sizes.
@@ -348,7 +285,7 @@ class Preparation:
             self._latest = shapes
             return True
 
-    def _patiently(self, shapes: Shapes) -> _Prepared:
+    def _patiently(self, shapes: Shapes) -> Prepared:
         found = self._sized(shapes)
         if found is not None:
             return found
@@ -358,7 +295,7 @@ class Preparation:
             return self._for_all_sizes()
         return self._keep((shapes, False), made or self._made(shapes, False))
 
-    def _sized(self, shapes: Shapes) -> _Prepared | None:
+    def _sized(self, shapes: Shapes) -> Prepared | None:
         """What is kept for inputs of these shapes."""
         with self._lock:
             return self._found(shapes, watched=False)
@@ -368,7 +305,7 @@ class Preparation:
         own, common = self._seen.count(shapes), self._common.count(shapes)
         return own >= self._patience or common >= MORE_PATIENCE
 
-    def _for_all_sizes(self) -> _Prepared:
+    def _for_all_sizes(self) -> Prepared:
         """One program for all sizes of inputs, whose instructions are specialised one by one."""
         if self._open is None:
             self._open = self._like_model(None) or self._prepare(self._open_setting())
@@ -378,7 +315,7 @@ class Preparation:
         tensors = [self.built.tensors[number] for number in self.built.parameters]
         return replace(self._setting, shapes=tuple(tensor.shape or () for tensor in tensors))
 
-    def _like_model(self, shapes: Shapes | None) -> _Prepared | None:
+    def _like_model(self, shapes: Shapes | None) -> Prepared | None:
         """The program for inputs of these shapes, or for all sizes, as it is of the model; None where there is none, or
         that cannot be."""
         model, setting = self._model, self._setting
@@ -393,32 +330,48 @@ class Preparation:
             return None
         with self._paused():
             program = sibling_of(theirs.program, model.built, self.built, setting)
-            return None if program is None else _Prepared(program, self._specializations(program, setting))
+            return None if program is None else Prepared(program, self._specializations(program, setting))
 
-    def _found(self, shapes: Shapes, watched: bool) -> _Prepared | None:
+    def _found(self, shapes: Shapes, watched: bool) -> Prepared | None:
         """What is kept for inputs of these shapes, or for a pattern of theirs."""
-        fitting = (pattern for pattern, worth in self._patterns.items() if worth and fits(pattern, shapes))
-        for key in ((shapes, watched), *((pattern, watched) for pattern in fitting)):
-            if key in self._kept:
-                self._kept.move_to_end(key)
-                return self._kept[key]
-        return None
+        key: tuple[Pattern, bool] = shapes, watched
+        if key not in self._kept:
+            fitting = [(own, watched) for own, worth in self._patterns.items() if worth and fits(own, shapes)]
+            key = next((own for own in fitting if own in self._kept), key)
+        found = self._kept.get(key)
+        if found is not None:
+            self._kept.move_to_end(key)
+        return found
 
-    def _keep(self, key: tuple[Shapes, bool], made: _Prepared) -> _Prepared:
+    def _keep(self, key: tuple[Shapes, bool], made: Prepared) -> Prepared:
         most = MAX_PATIENT
         if not self._patient:
             most = min(max(MAX_INSTRUCTIONS // max(len(made.program.instructions), 1), LEAST_KEPT), MAX_KEPT)
         with self._lock:
+            gone = {self._kept.get(key)}
             self._kept[key] = made
             while len(self._kept) > most:
-                self._kept.popitem(last=False)
-                self._dropped += 1
+                gone.add(self._kept.popitem(last=False)[1])
+            self._drop(gone)
         return made
 
-    def _made(self, pattern: Pattern, watched: bool) -> _Prepared:
+    def _drop(self, gone: set[Prepared | None]) -> None:
+        """Keep no frames of what is not kept any more."""
+        for prepared in gone - {self._any, self._open, *self._kept.values()}:
+            if prepared is not None:
+                self._blocks.drop(prepared)
+
+    def __del__(self) -> None:
+        if hasattr(self, "_enclosed"):  # what a handler of a signal raises may come before
+            gone = {*self._kept.values(), self._open, self._any}
+            self._kept.clear()
+            self._open = self._any = None
+            self._drop(gone)
+
+    def _made(self, pattern: Pattern, watched: bool) -> Prepared:
         return self._prepare(replace(self._setting, shapes=open_shapes(pattern), watched=watched))
 
-    def _prepare(self, setting: Setting) -> _Prepared:
+    def _prepare(self, setting: Setting) -> Prepared:
         with suppress(ExecutionError), self._paused():
             if setting.watched or not setting.whole:
                 program = prepare(self.program, setting)
@@ -427,7 +380,7 @@ class Preparation:
             else:
                 program = self._templates_of_all().prepare(setting)
             if program.peak <= setting.limit:
-                return _Prepared(program, self._specializations(program, setting))
+                return Prepared(program, self._specializations(program, setting))
         return self._general
 
     def _templates_of_all(self) -> Templates:
@@ -467,7 +420,7 @@ class Preparation:
         own, setting = compact(program), replace(self._setting, iterated=False)
         kin = None if own is None else kin_of(own)
         model = None if kin is None else self._kin.get(kin)
-        made = Preparation(own or program, setting, self._kernels, patient=True, model=model)
+        made = Preparation(own or program, setting, self._kernels, patient=True, model=model, blocks=self._enclosed)
         if kin is not None and model is None:
             self._kin[kin] = made
         return Enclosure(program, made)

@@ -146,8 +146,9 @@ def _take_turns(results: Sequence[Result], workers: dict[str, Worker], turns: in
     every: dict[str, list[float]] = {}
     for result in results:
         first = workers[result.runtime].first
-        # the first run may compile much, and the second one more, for sizes that have come again
-        once = first if first > 3 * SLOW else workers[result.runtime].run([0])[0]
+        # the first run may compile much, and the second one more, for sizes that have come again: both say nothing
+        # of how many runs a turn has room for
+        once = first if first > 3 * SLOW else workers[result.runtime].run([0, 0])[1]
         runs[result.runtime] = max(1, min(MAX_RUNS, int(TURN / once)))
         every[result.runtime] = [once] if once > 3 * SLOW else []
         result.seconds = [once] if once > 3 * SLOW else []

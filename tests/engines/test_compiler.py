@@ -154,7 +154,7 @@ def test_code_is_known_by_what_all_modules_say_that_have_a_part_in_it():
 @pytest.mark.slow
 def test_kernels_for_processors_without_avx512():
     here = Path(__file__).parent
-    names = "attention", "cells", "compiled_attention", "compressed", "flash", "f16_conversion", "panels"
+    names = "attention", "cells", "compiled_attention", "compressed", "conversion", "flash", "panels"
     found = subprocess.run(
         [
             *(sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-p", "engines.narrow"),

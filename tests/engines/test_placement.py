@@ -13,7 +13,7 @@ from engines.onednn_works import needs_onednn
 
 from irrun.engines import placement
 from irrun.engines.onednn import load
-from irrun.engines.placement import Placement, processor
+from irrun.engines.placement import USUAL_PAUSE, Placement, is_x86, pause, processor
 from irrun.engines.work import Operand, Work
 
 ALLOWED = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
@@ -154,3 +154,16 @@ def test_threads_of_onednn(once):
         return [os.sched_getaffinity(worker) for worker in found] == [set(ALLOWED) - {avoided}] if found else None
 
     assert anew(call) is (None if once else True)
+
+
+@pytest.mark.skipif(not is_x86(), reason="the code is that of x86")
+def test_how_long_a_pause_takes_is_measured():
+    assert 1e-9 < pause() < 1e-6
+
+
+def test_how_long_a_pause_takes_where_nobody_may_write_code(monkeypatch):
+    def refuse(*args, **options):
+        raise PermissionError("the system forbids it")
+
+    monkeypatch.setattr(placement.mmap, "mmap", refuse)
+    assert pause() == USUAL_PAUSE

@@ -229,6 +229,37 @@ def test_more_sizes_than_are_kept(engine, tmp_path, monkeypatch):
     assert MAX_PATIENT > 2
 
 
+def test_rows_compute_in_the_same_memory_one_after_the_other(tmp_path, monkeypatch):
+    monkeypatch.setattr("irrun.run.preparation.MAX_PATIENT", 2)
+    ours, rng = routed(tmp_path, "numpy"), np.random.default_rng(4)
+    for count in [1, 1, 2, 2, 3, 3, 4, 4, 5, 4, 5]:
+        data = drawn(rng, count, ROWS - count)
+        (result,) = ours.run(data).values()
+        np.testing.assert_allclose(result, expected(*data), atol=1e-5)
+    first, second = enclosures(ours)
+    (block,) = first._blocks._free
+    assert second._blocks._free == [block]
+    kept = {*first._kept.values(), *second._kept.values(), first._open, second._open}
+    assert len(block.frames) > 2
+    assert block.frames.keys() <= kept, "programs that have made way for others have no frames"
+
+
+def test_memory_forgets_rows_of_a_program_that_goes(tmp_path):
+    ours, data = routed(tmp_path, "numpy"), drawn(np.random.default_rng(6), 3, 2)
+    for _ in range(3):
+        ours.run(data)
+    preparation = ours._whole.preparation
+    blocks = preparation._enclosed
+    (block,) = blocks._free
+    assert block.frames
+    (prepared,) = preparation._kept.values()
+    prepared.specializations.clear()
+    for own in preparation._blocks._free:
+        own.clear()
+    blocks.release(blocks.take(prepared))
+    assert not block.frames
+
+
 @ENGINES
 def test_rules_that_the_data_break(engine, tmp_path):
     """Rows that two masks find are added: there must be as many; and indices behind a NonZero lie in the table."""

@@ -12,6 +12,7 @@ import pytest
 
 import irrun
 from irrun.run import preparation as preparing
+from irrun.run.blocks import MAX_IDLE
 from irrun.run.passes.setting import Setting
 from run.test_growing import cache, given, some
 
@@ -82,7 +83,7 @@ def test_a_run_may_end_when_its_memory_has_become_old():
     preparation = irrun.GraphExecutor(growing(), engine="numpy")._whole.preparation
     arrays = [np.zeros((1, 3), np.float32), np.ones((4, 1), np.float32)]
     slow, _ = preparation.acquire(arrays)
-    for _ in range(preparing.MAX_IDLE + 10):
+    for _ in range(MAX_IDLE + 10):
         quick, _ = preparation.acquire(arrays)
         preparation.release(quick)
     quick, _ = preparation.acquire(arrays)

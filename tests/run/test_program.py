@@ -146,7 +146,7 @@ def test_fewer_are_kept_of_a_long_program_and_no_frames_of_others(tmp_path, monk
     kept = [*preparation._kept.values()]
     assert len(kept[-1].program.instructions) > 1
     assert len(kept) == max(8 // len(kept[-1].program.instructions), 3)
-    (block,) = preparation._free
+    (block,) = preparation._blocks._free
     assert block.frames.keys() <= {preparation._any, *kept}
 
 
@@ -158,7 +158,7 @@ def test_frames_of_all_sizes_have_their_scratch_in_one_place(tmp_path):
     executor = irrun.GraphExecutor(model.save(tmp_path), engine="numpy")
     for count in (900, 300, 500):
         executor.run([np.arange(count) % 9])
-    (block,) = executor._whole.preparation._free
+    (block,) = executor._whole.preparation._blocks._free
     frames = [*block.frames.values()]
     assert len(frames) == 3
     assert {data_address(frame._scratch) for frame in frames} == {data_address(block.memory)}

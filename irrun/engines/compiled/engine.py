@@ -56,7 +56,7 @@ MODULES = {
         Sigmoid-1 SoftPlus-4 SoftSign-9 Sqrt-1 Swish-4 Tanh-1
     """,
     "embedding_bags": VECTORIZED["embeddings"],
-    "f16_conversion": "Convert-1",
+    "conversion": "Convert-1",
     "folding": VECTORIZED["reduction"],
     "normalization": "GroupNormalization-12 MVN-1 MVN-6 RootMeanSquare-0",
     "panels": "MatMul-1",
@@ -102,6 +102,9 @@ LEAST = {
 }
 """Elements of the result of an op, of the data of a reduction, or scores of an attention, from which on works that are
 computed several times are a reason to load llvmlite; once it is there it takes smaller ones, too."""
+
+CONVERSIONS = frozenset({*((type, "f32") for type in ("f16", "u8", "i8", "u16", "i16")), ("f32", "f16")})
+"""Types that the module `conversion` converts, and into which ones."""
 
 LEAST_CODED = 1 << 14
 """Codes that it makes: fewer are left to others."""
@@ -181,7 +184,7 @@ class CompiledEngine:
         """Whether a work is worth loading llvmlite, which takes as long as what it saves in a single run."""
         if work.name not in LEAST or (self.quantized and _is_of_integers(work)):
             return True
-        if work.name == "Convert-1" and {own.type for own in (*work.required(1), *work.outputs)} != {"f16", "f32"}:
+        if work.name == "Convert-1" and (work.required(1)[0].type, work.outputs[0].type) not in CONVERSIONS:
             return False
         if work.name in _PICKING and columns_of(work) is None:
             return False

@@ -9,12 +9,14 @@ import ctypes
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from ctypes import POINTER, c_char_p, c_float, c_int, c_int64, c_size_t, c_uint, c_void_p
 from functools import cache, partial
 from pathlib import Path
 from struct import Struct
 from typing import Any
+
+from irrun.engines.placement import pause
 
 DISTRIBUTION, FILE = "onednn-cpu-gomp", "libdnnl.so.3"
 MAJOR = 3
@@ -24,11 +26,10 @@ MAX_AXES = 12
 _OMP = 2
 _HARD = 2
 """How OpenMP rests: so that nothing is left."""
-_SPINS = {"AuthenticAMD": 8000}
-_USUAL_SPINS = 3000
-"""How often a thread of OpenMP looks for work before it sleeps, by who has made the processor, as a pause between two
-looks takes 25 ns or 60: some 200 us, within which most calls follow one another. To wake one up takes 50 us, and the
-default of 300 000, 7 ms and more, keeps the processor from whatever else wants to compute."""
+PATIENCE = 200e-6
+"""Seconds for which a thread of OpenMP looks for work before it sleeps: most calls follow one another within them. To
+wake one up takes 50 us, and its default of 300 000 looks, 3 to 16 ms, keeps the processor from whatever else wants to
+compute."""
 
 Sizes = c_int64 * MAX_AXES
 """The sizes or strides of all axes."""
@@ -143,7 +144,7 @@ def load_functions() -> ctypes.CDLL | None:
     if path is None:
         return None
     try:
-        with _surroundings(GOMP_SPINCOUNT=_SPINS.get(_vendor(), _USUAL_SPINS)):
+        with _surroundings(GOMP_SPINCOUNT=int(PATIENCE / pause())):
             dll = ctypes.CDLL(str(path))
         for name, (arguments, result) in FUNCTIONS.items():
             function = getattr(dll, name)
@@ -205,16 +206,6 @@ def load_parallel(dll: ctypes.CDLL) -> Any:
     parallel = dll.GOMP_parallel
     parallel.argtypes, parallel.restype = (c_void_p, c_void_p, c_uint, c_uint), None
     return parallel
-
-
-def _vendor() -> str:
-    """Who has made the processor, as Linux says it of x86; else empty."""
-    with suppress(OSError), Path("/proc/cpuinfo").open("rb", buffering=0) as file:  # all of it would take a millisecond
-        for line in file.read(64).decode("ascii", "replace").splitlines():
-            name, _, value = line.partition(":")
-            if name.strip() == "vendor_id":
-                return value.strip()
-    return ""
 
 
 def _path() -> Path | None:

@@ -1,4 +1,4 @@
-"""f16 and f32 by the processor's instructions, held against numpy's."""
+"""f16, small integers and f32 by the processor's instructions, held against numpy's."""
 
 import numpy as np
 import pytest
@@ -6,7 +6,7 @@ from engines.works import computed, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the loop")
 
-from irrun.engines.compiled import f16_conversion
+from irrun.engines.compiled import conversion
 from irrun.engines.compiled.compiler import features
 from irrun.engines.compiled.engine import CompiledEngine
 from irrun.engines.compiled.team import Team
@@ -22,7 +22,7 @@ def converted(data, type):
     with np.errstate(all="ignore"):
         expected = data.astype(type)
     work = work_of("Convert-1", {"destination_type": NAMES[type]}, [data], [(data.shape, element_type(expected.dtype))])
-    found = f16_conversion.convert(work, TEAM)
+    found = conversion.convert(work, TEAM)
     return None if found is None else computed(found, work, [data])[0], expected
 
 
@@ -54,6 +54,13 @@ def test_f32_of_all_sizes(size):
     same(*converted(np.clip(middle, -6e4, 6e4).astype(np.float16), np.float32))
 
 
+@pytest.mark.parametrize("type", [np.uint8, np.int8, np.uint16, np.int16])
+def test_every_small_integer(type):
+    limits = np.iinfo(type)
+    for data in (np.arange(limits.min, limits.max + 1).astype(type), np.arange(100_003).astype(type)):
+        same(*converted(data, np.float32))
+
+
 def test_the_result_lies_as_the_data_do():
     data = np.random.default_rng(0).normal(size=(2, 7, 5, 3)).astype(np.float32).transpose(0, 3, 1, 2)
     same(*converted(data, np.float16))
@@ -61,8 +68,13 @@ def test_the_result_lies_as_the_data_do():
     assert converted(data, np.int32)[0] is None
 
 
-def test_only_floats_are_a_reason_to_load_llvmlite():
-    large = np.zeros(1 << 17, np.float32)
-    for type, expected in ((np.float16, True), (np.int32, False)):
-        work = work_of("Convert-1", {"destination_type": NAMES[type]}, [large], [(large.shape, NAMES[type])])
+def test_only_what_it_converts_is_a_reason_to_load_llvmlite():
+    for source, target, expected in (
+        (np.float32, np.float16, True),
+        (np.uint8, np.float32, True),
+        (np.float32, np.int32, False),
+        (np.int32, np.float32, False),
+    ):
+        large = np.zeros(1 << 17, source)
+        work = work_of("Convert-1", {"destination_type": NAMES[target]}, [large], [(large.shape, NAMES[target])])
         assert (CompiledEngine(2).compile(work) is not None) == expected

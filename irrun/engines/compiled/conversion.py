@@ -1,4 +1,4 @@
-"""f16 made f32, and f32 made f16, by the processor's own instructions."""
+"""f16 and small integers made f32, and f32 made f16, by the processor's own instructions."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ from typing import Any
 from llvmlite import ir
 
 from irrun.engines.axes import given_alike, order_of, ordered_strides
-from irrun.engines.compiled.code import FLOAT, LANES, Code, Form, long
+from irrun.engines.compiled.code import BYTE, FLOAT, LANES, SHORT, Code, Form, long
 from irrun.engines.compiled.compiler import features
+from irrun.engines.compiled.engine import CONVERSIONS
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
 from irrun.engines.memory import data_address
@@ -20,7 +21,7 @@ from irrun.engines.work import Arrays, Call, Compiled, Work
 from irrun.records import dataclass
 from irrun.spec.dtypes import numpy_dtype
 
-HALF = ir.HalfType()
+TYPES = {"f16": ir.HalfType(), "f32": FLOAT, "u8": BYTE, "i8": BYTE, "u16": SHORT, "i16": SHORT}
 
 CHUNK = 1 << 13
 """Elements that a thread takes at once."""
@@ -35,21 +36,22 @@ _FORM = Form(("items", "count", "data", "target"))
 
 
 @dataclass(frozen=True, slots=True)
-class HalvesKind:
-    """Whether f32 are made f16, or the other way round."""
+class ConversionKind:
+    """From which type into which one."""
 
-    narrows: bool
+    source: str
+    target: str
 
 
 def convert(work: Work, team: Team) -> Compiled | None:
-    """Convert-1 between f16 and f32, of data without gaps; the result lies as the data do."""
+    """Convert-1 from one of these types into another one, of data without gaps; the result lies as the data do."""
     (data,), output = work.required(1), work.outputs[0]
     order = order_of(data)
-    if work.posts or {data.type, output.type} != {"f16", "f32"} or order is None:
+    if work.posts or (data.type, output.type) not in CONVERSIONS or order is None:
         return None
-    if "f16c" not in features():  # LLVM calls functions of a library that is not there
+    if "f16" in (data.type, output.type) and "f16c" not in features():  # LLVM calls a library that is not there
         return None
-    kind, count = HalvesKind(output.type == "f16"), prod(output.shape)
+    kind, count = ConversionKind(data.type, output.type), prod(output.shape)
     item = numpy_dtype(output.type).itemsize
 
     def bind(inputs: Arrays, outputs: Sequence[Any], _: Any) -> Call:
@@ -64,19 +66,20 @@ def convert(work: Work, team: Team) -> Compiled | None:
     return Compiled(bind, gives=given_alike(result, count * item))
 
 
-def _chunk(kind: HalvesKind, c: Code, at: dict[str, Any], item: Any) -> None:
+def _chunk(kind: ConversionKind, c: Code, at: dict[str, Any], item: Any) -> None:
     b = c.b
-    source, target = (HALF, FLOAT)[kind.narrows], (FLOAT, HALF)[kind.narrows]
-    sizes = (4, 2) if kind.narrows else (2, 4)
+    convert = {"f16": b.fpext, "f32": b.fptrunc, "u": b.uitofp, "i": b.sitofp}
+    made = convert.get(kind.source) or convert[kind.source[0]]
+    source, target = TYPES[kind.source], TYPES[kind.target]
+    sizes = tuple(numpy_dtype(type).itemsize for type in (kind.source, kind.target))
     first = b.mul(item, long(CHUNK))
     count = c.least(long(CHUNK), b.sub(at["count"], first))
     data, result = (c.at(at[name], first, size) for name, size in zip(("data", "target"), sizes, strict=True))
 
     def several(lanes: int, number: Any) -> None:
-        own, made = (ir.VectorType(type, lanes) if lanes > 1 else type for type in (source, target))
-        value = c.load(c.at(data, number, lanes * sizes[0]), own, sizes[0])
-        value = b.fptrunc(value, made) if kind.narrows else b.fpext(value, made)
-        b.store(value, b.inttoptr(c.at(result, number, lanes * sizes[1]), made.as_pointer())).align = sizes[1]
+        own, wanted = (ir.VectorType(type, lanes) if lanes > 1 else type for type in (source, target))
+        value = made(c.load(c.at(data, number, lanes * sizes[0]), own, sizes[0]), wanted)
+        b.store(value, b.inttoptr(c.at(result, number, lanes * sizes[1]), wanted.as_pointer())).align = sizes[1]
 
     whole = b.udiv(count, long(LANES))
     c.times(whole, partial(several, LANES))
