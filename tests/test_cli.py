@@ -30,7 +30,7 @@ CNN = SAMPLES / "cnn" / "model.xml"
     ("args", "status"),
     [
         (["execute", CNN, "--random", "3"], 0),
-        (["validate", INVALID / "five_defects.xml", CNN], 1),
+        (["validate", INVALID / "five_defects.xml", "nothing.xml"], 1),
         (["explain", "E999"], 2),
         (["compare", CNN, "engine:numpy", "--random", "3", "--top", "x"], 2),
     ],

@@ -109,16 +109,6 @@ def test_a_file_that_is_no_xml_beside_a_bin_is_a_model_that_broke(tmp_path):
     assert find_models([str(tmp_path)]) == ([path], 0)
 
 
-@pytest.mark.parametrize("others", [[], [CNN]], ids=["alone", "among others"])
-def test_a_name_that_leads_to_no_model_is_wrong_use(others, tmp_path):
-    (tmp_path / "empty").mkdir()
-    for name, said in (("a.xml", "no file a.xml"), ("*.xml", "no file matches *.xml"), ("empty", "no model in empty")):
-        done = irrun("validate", *others, name, status=2, cwd=tmp_path)
-        assert said in done.stderr
-        assert not done.stdout
-    assert not irrun("validate", *others, "empty", "--skip-foreign", cwd=tmp_path).stdout.count("error")
-
-
 @pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with a name")
 @pytest.mark.parametrize("option", ["--config", "--ops"])
 def test_nobody_waits_for_what_is_read_beside_a_model(option, tmp_path):

@@ -118,9 +118,9 @@ def _forget(*streams: TextIO) -> None:
 def main() -> None:
     """Validate and run OpenVINO IR models by the written specification, without OpenVINO.
 
-    Exit status: 0 fine; 1 the model or its inputs are at fault, or a comparison is; 2 wrong use, such as a file that is
-    not there, alone or among others, or a file that cannot be written; 3 the other side of a comparison failed; 130
-    Ctrl-C; 141 nobody reads what is printed any more; 143 SIGTERM.
+    Exit status: 0 fine; 1 the model or its inputs are at fault, or a comparison is; 2 wrong use, or a file that cannot
+    be written; 3 the other side of a comparison failed; 130 Ctrl-C; 141 nobody reads what is printed any more; 143
+    SIGTERM.
     """
     defer("numpy")
     defer_part("numpy", "_typing", NDArray=list)  # which numpy has in annotations; the rest of it takes 7 ms

@@ -21,27 +21,24 @@ def find_models(named: Sequence[str], skip_foreign: bool = False) -> tuple[list[
     """The models, each once, and the number of .xml files that were skipped because they are none.
 
     A folder stands for the models in it and below; a file is taken as it is, unless `skip_foreign`, which also takes a
-    .bin for the model that it belongs to. Raises FileNotFoundError with a sentence where a name leads to nothing,
-    whatever the others lead to.
+    .bin for the model that it belongs to. Raises FileNotFoundError with a sentence where there is nothing; of several
+    names, one that leads nowhere is left to the reader.
     """
     found: dict[Path, None] = {}
     skipped: set[Path] = set()
-    for name in named:
-        empty = not skip_foreign
-        for path in _expanded(name):
-            folder = _is_folder(path)
-            if skip_foreign and path.suffix.lower() == ".bin":  # of a model, or of something else
-                path = path.with_suffix(".xml")
-                if not path.exists():
-                    continue
-            for file in _xml_files(path) if folder else [path]:
-                if (folder or skip_foreign) and is_foreign(file):
-                    skipped.add(file)
-                else:
-                    found[file] = None
-                    empty = False
-        if empty:
-            raise FileNotFoundError(f"there is no model in {name}")
+    for path in _expanded(named, several=len(named) > 1):
+        folder = _is_folder(path)
+        if skip_foreign and path.suffix.lower() == ".bin":  # of a model, or of something else
+            path = path.with_suffix(".xml")
+            if not path.exists():
+                continue
+        for file in _xml_files(path) if folder else [path]:
+            if (folder or skip_foreign) and is_foreign(file):
+                skipped.add(file)
+            else:
+                found[file] = None
+    if not found and not skip_foreign:
+        raise FileNotFoundError(f"there is no model in {', '.join(named)}")
     return list(found), len(skipped)
 
 
@@ -83,17 +80,19 @@ def root_tag(head: bytes) -> str | None:
     return None
 
 
-def _expanded(name: str) -> list[Path]:
-    if not name:  # a variable of a shell that is not set, which Path takes for the current folder
-        raise FileNotFoundError("one of the names is empty")
-    path = Path(name)
-    if _exists(path):
-        return [path]
-    matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
-    if not matches:
-        pattern = glob.has_magic(name)
-        raise FileNotFoundError(f"no file matches {name}" if pattern else f"there is no file {name}")
-    return [Path(match) for match in matches]
+def _expanded(named: Sequence[str], several: bool) -> Iterator[Path]:
+    for name in named:
+        if not name:  # a variable of a shell that is not set, which Path takes for the current folder
+            raise FileNotFoundError("one of the names is empty")
+        path = Path(name)
+        if _exists(path):
+            yield path
+            continue
+        matches = sorted(glob.glob(name, recursive=True))  # noqa: PTH207, Path.glob takes no absolute patterns
+        if not matches and not several:
+            pattern = glob.has_magic(name)
+            raise FileNotFoundError(f"no file matches {name}" if pattern else f"there is no file {name}")
+        yield from map(Path, matches or [name])
 
 
 def _exists(path: Path) -> bool:
