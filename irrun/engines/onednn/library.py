@@ -498,8 +498,8 @@ def _is_wrong_by_tiles(implementation: str, args: Sequence[Any], *, shifted: boo
     One of single taps is along three axes, where channels do not fill tiles. Others take neighbours in a row, as many
     as divide the stride and the kernel, for one pixel with all their channels, where these fill tiles; filters lie as
     if the channels of each pixel did. Where strides are longer than the kernel they write over data still to be read.
-    Where data have a zero point, what is taken off for it is not right with padding along other axes than the last,
-    unless that is padded, too, and there are two at most.
+    Where data have a zero point, what is taken off for it is right where the last of two axes at most is padded, and no
+    padding is more than half of the kernel, which is no longer than the data.
     """
     source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
     channels, kernel = weights.shape[-1 - len(strides)], weights.shape[-len(strides) :]
@@ -507,8 +507,12 @@ def _is_wrong_by_tiles(implementation: str, args: Sequence[Any], *, shifted: boo
     if implementation == _SINGLE_TAPS:
         return len(strides) > 2 and channels % tile > 0
     alone = not begins[-1] and ends[-1] <= 0
-    if implementation == _SHIFTED and shifted and (alone or len(strides) > 2) and (any(begins) or max(ends) > 0):
-        return True
+    if implementation == _SHIFTED and shifted and (any(begins) or max(ends) > 0):
+        spans = [(taps - 1) * (gap + 1) + 1 for taps, gap in zip(kernel, args[7], strict=True)]
+        sizes = source.shape[-len(strides) :]
+        usual = all(2 * max(pads) <= span <= size for span, size, *pads in zip(spans, sizes, begins, ends, strict=True))
+        if alone or len(strides) > 2 or not usual:
+            return True
     joined = gcd(strides[-1], kernel[-1])
     filled = not channels % together and channels % tile and not channels * joined % tile
     folded = filled and alone and channels * joined > tile
