@@ -180,6 +180,41 @@ def test_windows_side_by_side(grid: Grid, channels: int, size: int) -> None:
 
 @own
 @pytest.mark.parametrize("grid", GRIDS)
+@pytest.mark.parametrize(
+    ("sizes", "kernel", "pads", "strides"),
+    [
+        ((30, 100), (3, 1), (1, 0), (1, 1)),
+        ((9, 32), (9, 4), (8, 1), (2, 4)),
+        ((7, 1), (9, 5), (4, 2), (1, 4)),
+        ((4, 28, 28), (3, 1, 5), (1, 0, 2), (1, 1, 1)),
+        ((5, 32), (9, 4), (8, 0), (2, 4)),
+        ((25, 5), (9, 2), (0, 0), (2, 5)),
+    ],
+)
+def test_padding_and_strides(
+    grid: Grid, sizes: tuple[int, ...], kernel: tuple[int, ...], pads: tuple[int, ...], strides: tuple[int, ...]
+) -> None:
+    """With which oneDNN is wrong, or ends the process, where the processor multiplies tiles."""
+    constant, array = weights(np.ones((1,) * (2 + len(sizes))), 8, 96, *kernel)
+    data = codes(grid.type, 1, 96, *sizes)
+    padded = np.pad(data[0].astype(np.int64) - grid.zero, ((0, 0), *zip(pads, pads, strict=True)))
+    counts = [(a - b) // step + 1 for a, b, step in zip(padded.shape[1:], kernel, strides, strict=True)]
+    sums = np.zeros((8, *counts), np.int64)
+    for tap in np.ndindex(*kernel):
+        seen = [slice(a, a + (n - 1) * step + 1, step) for a, n, step in zip(tap, counts, strides, strict=True)]
+        sums += np.tensordot(array[:, :, *tap].astype(np.int64), padded[:, *seen], 1)
+    attrs = {"strides": strides, "pads_begin": pads, "pads_end": pads, "dilations": (1,) * len(sizes)}
+    work = Work(
+        "Convolution-1",
+        {**attrs, "auto_pad": "explicit"},
+        [coded(data, grid), Operand("f32", array.shape, array.astype(np.float32).strides, compressed=constant)],
+        [output(1, *sums.shape)],
+    )
+    np.testing.assert_allclose(computed(work, data, None)[0], sums * grid.scale[0], rtol=1e-6)
+
+
+@own
+@pytest.mark.parametrize("grid", GRIDS)
 def test_single_taps_along_three_axes(grid: Grid) -> None:
     """Of which oneDNN mixes some up where the processor multiplies tiles, and channels do not fill these."""
     constant, array = weights(np.ones((1, 1, 1, 1, 1)), 16, 144, 1, 1, 1)

@@ -65,8 +65,8 @@ FEW_CODES = 4 * FEW_PRODUCTS
 TILED = "core_amx"
 """What stands in the names of implementations that multiply tiles."""
 
-_SINGLE_TAPS = "brgconv_1x1:avx512_core_amx"
-_DOUBTFUL = ("brgconv:avx512_core_amx", "jit:avx512_core_amx", _SINGLE_TAPS)
+_SINGLE_TAPS, _SHIFTED = "brgconv_1x1:avx512_core_amx", "jit:avx512_core_amx"
+_DOUBTFUL = ("brgconv:avx512_core_amx", _SINGLE_TAPS, _SHIFTED)
 """Convolutions by tiles, which are not always right."""
 
 _TILE_BYTES, _TOGETHER_BYTES = 64, 4
@@ -433,20 +433,27 @@ class Library:
         found = self._primitives.get(key)
         if found is None:
             self.use_threads(threads)
-            found = self._compile(kind, args, self._attributes(posts, quantities), threads, posts)
+            found = self._compile(kind, args, posts, quantities, threads)
             if found is not None:
                 self._primitives[key] = found
         return found
 
     def _compile(
-        self, kind: str, args: Sequence[Any], attributes: _Handle, threads: int, posts: Sequence[tuple[Any, ...]]
+        self,
+        kind: str,
+        args: Sequence[Any],
+        posts: Sequence[tuple[Any, ...]],
+        quantities: Sequence[tuple[int, int]],
+        threads: int,
     ) -> Primitive | None:
+        attributes = self._attributes(posts, quantities)
         places = (args[0], self.engine, args[1], self.engine) if kind == "reorder" else (self.engine, *args)
         descriptor = self.possible(f"{kind}_primitive_desc_create", "primitive_desc_destroy", *places, attributes)
         if descriptor is None:
             return None
         implementation = self._implementation(descriptor)
-        if implementation in _DOUBTFUL and _is_wrong_by_tiles(implementation, args):
+        shifted = any(number >= ZERO_POINTS for number, _ in quantities)
+        if implementation in _DOUBTFUL and _is_wrong_by_tiles(implementation, args, shifted=shifted):
             while implementation in _DOUBTFUL:
                 if not self.dll.dnnl_primitive_desc_next_impl(descriptor):
                     return None
@@ -486,21 +493,30 @@ def is_exposed(kind: str, implementation: str) -> bool:
     return "brg" not in implementation and ("gemm" in implementation or kind in _MADE_OF_PRODUCTS)
 
 
-def _is_wrong_by_tiles(implementation: str, args: Sequence[Any]) -> bool:
+def _is_wrong_by_tiles(implementation: str, args: Sequence[Any], *, shifted: bool) -> bool:
     """Whether a convolution by products of tiles may be wrong.
 
     One of single taps is along three axes, where channels do not fill tiles. Others take neighbours in a row, as many
     as divide the stride and the kernel, for one pixel with all their channels, where these fill tiles; filters lie as
     if the channels of each pixel did. Where strides are longer than the kernel they write over data still to be read.
+    Where data have a zero point, what is taken off for it is right where the last of two axes at most is padded, and no
+    padding is more than half of the kernel, which is no longer than the data.
     """
     source, weights, strides, begins, ends = (args[number] for number in (2, 3, 6, 8, 9))
     channels, kernel = weights.shape[-1 - len(strides)], weights.shape[-len(strides) :]
     tile, together = _TILE_BYTES // source.itemsize, _TOGETHER_BYTES // source.itemsize
     if implementation == _SINGLE_TAPS:
         return len(strides) > 2 and channels % tile > 0
+    alone = not begins[-1] and ends[-1] <= 0
+    if implementation == _SHIFTED and shifted and (any(begins) or max(ends) > 0):
+        spans = [(taps - 1) * (gap + 1) + 1 for taps, gap in zip(kernel, args[7], strict=True)]
+        sizes = source.shape[-len(strides) :]
+        usual = all(2 * max(pads) <= span <= size for span, size, *pads in zip(spans, sizes, begins, ends, strict=True))
+        if alone or len(strides) > 2 or not usual:
+            return True
     joined = gcd(strides[-1], kernel[-1])
     filled = not channels % together and channels % tile and not channels * joined % tile
-    folded = filled and channels * joined > tile and not begins[-1] and ends[-1] <= 0
+    folded = filled and alone and channels * joined > tile
     return bool(folded or any(stride > taps for stride, taps in zip(strides, kernel, strict=True)))
 
 
