@@ -272,29 +272,27 @@ CASES += [
     *(
         Case(
             op,
-            title,
+            "nms_eta of a box between",
             partial(make, iou_threshold=0.9, nms_eta=0.75),
-            [np.array([boxes], np.float32), np.array([[[0.75, 0.5, 0.25][: len(boxes)]]], np.float32)],
-            deviates=None
-            if title == "nms_eta"
-            else Departure(
+            [
+                np.array([[[0, 0, 10, 1], [20, 0, 30, 1], [2.5, 0, 12.5, 1]]], np.float32),
+                np.array([[[0.75, 0.5, 0.25]]], np.float32),
+            ],
+            deviates=Departure(
                 "holds a box against every better one by what all of these together have left of iou_threshold; "
                 "by the page each of them removes others by what it has left itself",
                 "nms_eta < 1; iou_threshold > 0.5; (a box overlaps a better one that is not the last one before it)",
             ),
-            expected=None
-            if title == "nms_eta"
-            else [
-                np.array([[0, score, *box] for score, box in zip([0.75, 0.5, 0.25], boxes, strict=True)], np.float32),
+            expected=[
+                np.array(
+                    [[0, 0.75, 0, 0, 10, 1], [0, 0.5, 20, 0, 30, 1], [0, 0.25, 2.5, 0, 12.5, 1]],
+                    np.float32,
+                ),
                 np.array([[0], [1], [2]]),
                 np.array([3]),
             ],
         )
         for op, make in (("MulticlassNms-8", opset8.multiclass_nms), ("MulticlassNms-9", opset9.multiclass_nms))
-        for title, boxes in (
-            ("nms_eta", [[0, 0, 10, 1], [1, 0, 11, 1]]),
-            ("nms_eta of a box between", [[0, 0, 10, 1], [20, 0, 30, 1], [2.5, 0, 12.5, 1]]),
-        )
     ),
 ]
 
