@@ -38,7 +38,10 @@ _pointer_at = c_void_p.from_address
 
 
 def data_address(array: Array) -> int:
-    """The address of the first element; numpy's own attributes take six times as long to tell it."""
+    """The address of the first element; numpy's own attributes take six times as long to tell it. Raises TypeError for
+    what is no array, as a scalar of numpy's, which keeps its bytes elsewhere."""
+    if not isinstance(array, np.ndarray):
+        raise TypeError(f"{type(array).__name__} is no array")
     return _pointer_at(id(array) + _HEAD).value or 0
 
 

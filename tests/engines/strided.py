@@ -63,7 +63,7 @@ class Draw:
         return self.choose.choice(ways)(shape, dtype)
 
     def dense(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        return self.numbers.standard_normal(shape).astype(dtype)
+        return np.asarray(self.numbers.standard_normal(shape), dtype)
 
     def _transposed(self, shape: tuple[int, ...], dtype: Any) -> Array:
         order = self.choose.sample(range(len(shape)), len(shape))
@@ -73,10 +73,10 @@ class Draw:
         steps = [self.choose.choice((1, 1, 2)) for _ in shape]
         starts = [self.choose.choice((0, 0, 1)) for _ in shape]
         whole = self.dense(tuple(s + n * k for s, n, k in zip(starts, shape, steps, strict=True)), dtype)
-        return whole[tuple(slice(s, s + n * k, k) for s, n, k in zip(starts, shape, steps, strict=True))]
+        return whole[(..., *(slice(s, s + n * k, k) for s, n, k in zip(starts, shape, steps, strict=True)))]
 
     def _reversed(self, shape: tuple[int, ...], dtype: Any) -> Array:
-        return self.dense(shape, dtype)[tuple(slice(None, None, self.choose.choice((1, -1))) for _ in shape)]
+        return self.dense(shape, dtype)[(..., *(slice(None, None, self.choose.choice((1, -1))) for _ in shape))]
 
     def _repeated(self, shape: tuple[int, ...], dtype: Any) -> Array:
         own = tuple(self.choose.choice((1, size)) for size in shape)
