@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Hashable, MutableMapping, Sequence
+from contextlib import suppress
 from ctypes import c_void_p
 from threading import Lock
 
@@ -58,28 +59,34 @@ def cut(block: Array, size: int) -> Array:
 
 class _LargePages:
     """Memory in pages of 2 MiB, where the system has these for who asks, from the beginning of a block to its end: it
-    is given back with the last array in a block. Safe for threads."""
+    is given back with the last array in a block, each of which is its own owner. Safe for threads."""
 
     def __init__(self) -> None:
-        self._rest, self._lock = np.empty(0, np.uint8), fork_safe(Lock())
+        self._block: mmap.mmap | bytes = b""
+        self._begin, self._lock = 0, fork_safe(Lock())
 
     def take(self, size: int) -> Array:
         with self._lock:
-            if size > len(self._rest):
-                self._rest = self._block()
-            made, self._rest = self._rest[:size], self._rest[aligned(size) :]
-        return made
+            begin = self._begin
+            if begin + size > len(self._block):
+                block = _large_block()
+                if block is None:
+                    return allocate(size)
+                self._block, begin = block, 0
+            self._begin = begin + aligned(size)
+            return np.frombuffer(self._block, np.uint8, size, begin)
 
-    def _block(self) -> Array:
-        advice = getattr(mmap, "MADV_HUGEPAGE", None)
-        if advice is None:
-            return allocate(BLOCK)
-        try:
-            memory = mmap.mmap(-1, BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
-            memory.madvise(advice)
-        except OSError:  # where there are no such pages, or no more memory
-            return allocate(BLOCK)
-        return np.frombuffer(memory, np.uint8)
+
+def _large_block() -> mmap.mmap | None:
+    """None where there are no such pages, or not so much memory."""
+    advice = getattr(mmap, "MADV_HUGEPAGE", None)
+    if advice is None:
+        return None
+    with suppress(OSError):
+        memory = mmap.mmap(-1, BLOCK, flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
+        memory.madvise(advice)
+        return memory
+    return None
 
 
 _large_pages = _LargePages()

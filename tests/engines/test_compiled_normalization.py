@@ -284,7 +284,7 @@ def test_results_of_bf16_are_those_of_f32_rounded(name: str, shape: tuple[int, .
     if name == GROUPS:
         attrs, others = {"num_groups": groups, "epsilon": 1e-4}, [numbers(shape[1]), numbers(shape[1])]
     elif name == "MVN-6":
-        attrs, others = {**MVN, "eps_mode": "INSIDE_SQRT"}, [np.arange(2 if data.ndim > 2 else 1, data.ndim)]
+        attrs, others = {**MVN, "eps_mode": "outside_sqrt"}, [np.arange(2 if data.ndim > 2 else 1, data.ndim)]
     else:
         attrs, others = {"eps": 1e-6}, []
     arrays = [data, *others, numbers(*shape[1:])]
