@@ -59,6 +59,13 @@ class Branches(NamedTuple):
 class Instruction:
     """A layer to compute, and the element-wise ones that are done to its result right away, its `posts`.
 
+    Its `parts` are itself without these, and each of them. All that they read lies in one list, `operands`; a post has
+    no place in it for the result before it, so that what an engine takes with fewer posts reads the beginning:
+
+        parts      y = MatMul(a, b)   z = Add(y, c)   ReLU(z)   Multiply(d, r)
+        operands   a, b               c                         d
+                   head(1): the first two             rest(1): the others, as ReLU with a post, of z
+
     Tensors go by number, None is an input that no edge reaches. It is `open` where its op's rule left a question to the
     run, which is then asked again with the arrays. `bodies` are programs of their own; `effects` says that it must run
     although nothing reads its outputs.
@@ -109,16 +116,16 @@ class Instruction:
         )
 
     def head(self, count: int) -> Instruction:
-        """The instruction with its first `count` posts alone."""
+        """The instruction with its first `count` posts."""
         return self if count == len(self.posts) else self.changed(posts=self.posts[:count])
 
     def rest(self, count: int) -> Instruction:
-        """Its posts from number `count` on, of which there are some, as an instruction of their own."""
+        """Its posts from number `count` on, of which there are some."""
         return self.posts[count].changed(posts=self.posts[count + 1 :])
 
     @property
     def parts(self) -> tuple[Instruction, ...]:
-        """The instruction without its posts, if it has any, and these: what its ops' kernels compute one by one."""
+        """What its ops' kernels compute one by one."""
         return (self, *self.posts)
 
     @cached_property
@@ -128,7 +135,7 @@ class Instruction:
 
     @cached_property
     def operands(self) -> tuple[int | None, ...]:
-        """The tensors that it depends on: its inputs, and what its posts read besides the result before them."""
+        """The tensors that it depends on."""
         if not self.posts:
             return self.inputs
         made = self.outputs[:1]
