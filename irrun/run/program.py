@@ -59,19 +59,19 @@ class Branches(NamedTuple):
 class Instruction:
     """A layer to compute, and the element-wise ones that are done to its result right away, its `posts`.
 
-    Its `parts` are itself without these, and each of them. All that they read lies in one list, `operands`; a post has
-    no place in it for the result before it, so that what an engine takes with fewer posts reads the beginning:
+    Its `parts` are the layer itself and these. What they read lies in one list, `operands`, in which the result before
+    each post is left out, so that what an engine takes with some of the posts reads the beginning of it:
 
-        parts      y = MatMul(a, b)   z = Add(y, c)   ReLU(z)   Multiply(d, r)
-        operands   a, b               c                         d
-                   head(1): the first two             rest(1): the others, as ReLU with a post, of z
+        parts      y = MatMul(a, b)   z = Add(y, c)   t = ReLU(z)   Multiply(d, t)
+        operands   a, b               c                             d
+        head(1) is the first two parts, which read a, b, c; rest(1) the others, which read z, d
 
     Tensors go by number, None is an input that no edge reaches. It is `open` where its op's rule left a question to the
     run, which is then asked again with the arrays. `bodies` are programs of their own; `effects` says that it must run
     although nothing reads its outputs.
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
-    the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
+    the operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
     before the kernel, and of `branches` the one that is chosen runs in place of it. `frees` are the tensors of a run
     that nobody reads afterwards. `enclosed` are instructions of unknown sizes as a program of their own, with the same
     numbers of tensors.

@@ -132,7 +132,7 @@ class Specialization:
     def _by_engine(
         self, found: _Specialized, bound: _Bound | None, arrays: Sequence[Array | None], run: Run
     ) -> tuple[str, list[Array]]:
-        """By what an engine made, and the posts that it leaves over behind it; by kernels where its result will not do."""
+        """By what an engine made, and the posts that it leaves over behind it; kernels where its result will not do."""
         if found.compiled.judging is None:  # what judges the data itself asks only where it has doubts
             self._checking(found, arrays, run)()
         try:
