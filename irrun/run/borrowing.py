@@ -89,6 +89,21 @@ def lasting(program: Program) -> set[int]:
     return found
 
 
+def _unbound() -> None:
+    """The call of a binding that is to be bound anew."""
+    raise AssertionError("what lies elsewhere is bound before a run")
+
+
+@dataclass(eq=False, slots=True)
+class _Binding:
+    """Makes the call that is bound now."""
+
+    call: Call = _unbound
+
+    def __call__(self) -> object:
+        return self.call()
+
+
 class Elsewhere:
     """The `results` and `inputs` of a program that lie elsewhere in each run, and the calls that make and read these.
 
@@ -106,16 +121,18 @@ class Elsewhere:
     ) -> None:
         self._tensors, self._kernels, self._take = tensors, kernels, take
         self._results, self._inputs = results, inputs
-        self._moving = {*results.values(), *(reader for given in inputs for reader in given.readers)}
-        self._bindings: dict[Instruction, _Binding] = {}
+        moving = (*results.values(), *(reader for given in inputs for reader in given.readers))
+        self._bindings = {instruction: _Binding() for instruction in moving}
         for number in results:
             self._place(number)
 
     def bound(self, instruction: Instruction, call: Call) -> Call:
         """The call of an instruction, or what makes the one that is bound now."""
-        if instruction in self._moving:
-            call = self._bindings[instruction] = _Binding(call)
-        return call
+        binding = self._bindings.get(instruction)
+        if binding is None:
+            return call
+        binding.call = call
+        return binding
 
     def before(self, arrays: Sequence[Array], bind: Callable[[Instruction], Call], *, copied: bool) -> None:
         """Have all bound to where it lies, inputs to the frame's memory if they are `copied`. Raises ExecutionError."""
@@ -138,10 +155,6 @@ class Elsewhere:
         for number, maker in self._results.items():
             self._tensors.arrays[number] = None
             self._bindings[maker].call = _unbound
-
-    def close(self) -> None:
-        """Let go of the calls, which refer to the frame."""
-        self._bindings.clear()
 
     def _place(self, number: int) -> None:
         """Have memory of its own for a result."""
@@ -166,18 +179,3 @@ class Elsewhere:
             tensors.arrays[other] = tensors.placed(other, storage[other], memory)
         for reader in given.readers:
             self._bindings[reader].call = _unbound
-
-
-@dataclass(eq=False, slots=True)
-class _Binding:
-    """A call in place of the one that is bound now."""
-
-    call: Call
-
-    def __call__(self) -> object:
-        return self.call()
-
-
-def _unbound() -> None:
-    """The call of a binding that is to be bound anew."""
-    raise AssertionError("what lies elsewhere is bound before a run")

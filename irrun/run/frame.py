@@ -65,7 +65,6 @@ class Frame:
         results = {} if checked else handed_on(program)
         inputs = [] if checked or not borrows else read_as_given(program)
         elsewhere = Elsewhere(self._tensors, kernels, results, inputs, given) if results or inputs else None
-        self._elsewhere = elsewhere
         lying = lasting(program) - results.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
         there = {own.position for own in inputs}
@@ -82,6 +81,7 @@ class Frame:
             if call is not None:
                 self._instructions.append(instruction)
                 self._calls.append(call if elsewhere is None else elsewhere.bound(instruction, call))
+        self._elsewhere = elsewhere
         self._steps, self._joined = _joined(self._instructions, self._calls)
 
     @cached_property
@@ -94,12 +94,8 @@ class Frame:
 
         `before` are the arrays that the same frame was given last, where nobody has written to these since.
         """
-        if before:
-            for position, target in self._fed:
-                if arrays[position] is not before[position]:
-                    np.copyto(target, arrays[position])
-        else:
-            for position, target in self._fed:
+        for position, target in self._fed:
+            if not before or arrays[position] is not before[position]:
                 np.copyto(target, arrays[position])
         for position, number in self._loose_parameters:
             self._arrays[number] = arrays[position]
@@ -143,8 +139,7 @@ class Frame:
         """Let go of all that refers to this frame in turn, which only the garbage collector would find otherwise."""
         self._calls.clear()
         self._joined.clear()
-        if self._elsewhere is not None:
-            self._elsewhere.close()
+        self._elsewhere = None
 
     # What computes an instruction
 
@@ -218,9 +213,7 @@ class Frame:
         found = [self._tensors.plain(number) for number in instruction.results[: len(instruction.work.outputs)]]
         self._compare(instruction, instruction.by, given, found)
 
-    def _compare(
-        self, instruction: Instruction, by: str, given: Sequence[Array | None], found: Sequence[Array]
-    ) -> None:
+    def _compare(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: list[Array]) -> None:
         if self._checks:
             from irrun.run.comparison import hold  # which other engines than "check" do without
 

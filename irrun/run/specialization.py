@@ -298,9 +298,9 @@ class Specialization:
 
     def _made(self, arrays: Sequence[Array | None], run: Run) -> _Made:
         """What an engine makes of it, and that bound to these arrays."""
-        instruction, inputs = self._instruction, len(self._instruction.inputs)
-        inferred = self._inferred(arrays[:inputs])
-        if inferred is None or not self._posts_fit(inferred.outputs[0], arrays[inputs:]):
+        instruction = self._instruction
+        inferred = self._inferred(arrays[: len(instruction.inputs)])
+        if inferred is None or not self._posts_fit(inferred.outputs[0], arrays):
             return None, None
         outputs = inferred.outputs[: self._count]
         operands = [
@@ -336,29 +336,20 @@ class Specialization:
         weights = self._program.compressed.get(number)
         return Operand(self._program.tensors[number].type, array.shape, array.strides, value, compressed=weights)
 
-    def _posts_fit(self, result: Tensor, others: Sequence[Array | None]) -> bool:
+    def _posts_fit(self, result: Tensor, arrays: Sequence[Array | None]) -> bool:
         """Whether the rules of all posts are kept by these shapes, and none changes the result's."""
-        operands = iter(others)
-        made = self._instruction.outputs[0]
-        for post in self._instruction.posts:
-            tensors = [
-                None
-                if n is None
-                else result
-                if n == made
-                else Tensor(self._program.tensors[n].type, _shape(next(operands)))
-                for n in post.inputs
-            ]
+        instruction, known = self._instruction, self._program.tensors
+        pairs = zip(instruction.operands, arrays, strict=True)
+        given = [None if number is None else Tensor(known[number].type, _shape(array)) for number, array in pairs]
+        for post, arguments in zip(instruction.posts, instruction.arguments()[1:], strict=True):
+            tensors = [None if at is None else result if at < 0 else given[at] for at in arguments]
             try:
                 inferred = post.op.infer(tensors, post.attrs)
             except Violation:
                 return False
-            if not inferred.complete or (inferred.outputs[0].type, inferred.outputs[0].shape) != (
-                result.type,
-                result.shape,
-            ):
+            made = inferred.outputs[0]
+            if not inferred.complete or (made.type, made.shape) != (result.type, result.shape):
                 return False
-            made = post.outputs[0]
         return True
 
     def _bound(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> _Bound:
