@@ -89,19 +89,14 @@ def lasting(program: Program) -> set[int]:
     return found
 
 
-def _unbound() -> None:
-    """The call of a binding that is to be bound anew."""
-    raise AssertionError("what lies elsewhere is bound before a run")
-
-
 @dataclass(eq=False, slots=True)
 class _Binding:
-    """Makes the call that is bound now."""
+    """Makes the call that is bound now; None where it is to be bound before the next run."""
 
-    call: Call = _unbound
+    call: Call | None = None
 
     def __call__(self) -> object:
-        return self.call()
+        return self.call()  # type: ignore[misc]
 
 
 class Elsewhere:
@@ -143,7 +138,7 @@ class Elsewhere:
                 if self._tensors.arrays[number] is None:
                     self._place(number)
             for instruction, binding in self._bindings.items():
-                if binding.call is _unbound:
+                if binding.call is None:
                     binding.call = bind(instruction)
         except MemoryError as error:
             raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
@@ -154,7 +149,7 @@ class Elsewhere:
         """Keep nothing of the results that are the caller's now."""
         for number, maker in self._results.items():
             self._tensors.arrays[number] = None
-            self._bindings[maker].call = _unbound
+            self._bindings[maker].call = None
 
     def _place(self, number: int) -> None:
         """Have memory of its own for a result."""
@@ -178,4 +173,4 @@ class Elsewhere:
         for other in given.numbers:
             tensors.arrays[other] = tensors.placed(other, storage[other], memory)
         for reader in given.readers:
-            self._bindings[reader].call = _unbound
+            self._bindings[reader].call = None

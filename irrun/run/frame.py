@@ -151,9 +151,8 @@ class Frame:
             return self._enclosed_call(instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
             if self._arrays[instruction.outputs[0]] is None:  # of a constant
-                for number, result in zip(
-                    instruction.outputs, instruction.computed(self._tensors.operands(instruction.reads)), strict=False
-                ):
+                results = instruction.computed(self._tensors.operands(instruction.reads))
+                for number, result in zip(instruction.outputs, results, strict=False):
                     self._arrays[number] = result
             return None
         call: Call

@@ -71,10 +71,9 @@ class Instruction:
     although nothing reads its outputs.
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
-    the operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
-    before the kernel, and of `branches` the one that is chosen runs in place of it. `frees` are the tensors of a run
-    that nobody reads afterwards. `enclosed` are instructions of unknown sizes as a program of their own, with the same
-    numbers of tensors.
+    the operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried before the kernel, and
+    of `branches` the one that is chosen runs in place of it. `frees` are the tensors of a run that nobody reads
+    after it. `enclosed` are instructions of unknown sizes as a program of their own, with the same numbers of tensors.
 
     `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
     One without any is no layer of the model, but belongs to one.

@@ -133,8 +133,8 @@ class Specialization:
         self, found: _Specialized, bound: _Bound | None, arrays: Sequence[Array | None], run: Run
     ) -> tuple[str, list[Array]]:
         """By what an engine made, and the posts that it leaves over behind it; kernels where its result will not do."""
-        if found.compiled.judging is None:  # what judges the data itself asks only where it has doubts
-            self._checking(found, arrays, run)()
+        if found.checked and found.compiled.judging is None:  # what judges the data asks only where it has doubts
+            self._computed.check(arrays[: len(self._instruction.inputs)], run)
         try:
             calls, results = bound or self._bound(found, arrays, run)
             for call in calls:
@@ -228,10 +228,6 @@ class Specialization:
         own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
         return [*own, *rest]
 
-    def _checking(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> Call:
-        """What asks the rule about the data, if it has to see them."""
-        return partial(self._computed.check, arrays[: len(self._instruction.inputs)], run) if found.checked else _pass
-
     def _kind_of(self) -> Hashable:
         """What instructions share of which the same comes for arrays of the same shapes, but for what their weights
         hold; None for one that is like no other."""
@@ -269,10 +265,7 @@ class Specialization:
         instruction, work = self._instruction, taken.work
         inputs = list(work.inputs)
         for at in taken.weights:
-            number, array = instruction.operands[at], arrays[at]
-            assert number is not None
-            assert array is not None
-            inputs[at] = self._operand(number, array)
+            inputs[at] = self._operand(instruction.operands[at], arrays[at])
         work = Work(work.name, work.attrs, inputs, work.outputs, work.posts)
         compiled = compiled_again(work, instruction, taken)
         if compiled is None:
@@ -303,10 +296,7 @@ class Specialization:
         if inferred is None or not self._posts_fit(inferred.outputs[0], arrays):
             return None, None
         outputs = inferred.outputs[: self._count]
-        operands = [
-            None if array is None or number is None else self._operand(number, array)
-            for number, array in zip(instruction.operands, arrays, strict=True)
-        ]
+        operands = [*map(self._operand, instruction.operands, arrays)]
         for engine in self._setting.engines:
             for count in range(len(instruction.posts), -1, -1):
                 some = instruction.head(count)
@@ -331,7 +321,9 @@ class Specialization:
             warn_fallback("engine %s failed to bind layer %s: %r", found.engine.name, self._instruction.layer, error)
             return None
 
-    def _operand(self, number: int, array: Array) -> Operand:
+    def _operand(self, number: int | None, array: Array | None) -> Operand | None:
+        if number is None or array is None:
+            return None
         value = self._program.constants.get(number)
         weights = self._program.compressed.get(number)
         return Operand(self._program.tensors[number].type, array.shape, array.strides, value, compressed=weights)
@@ -372,8 +364,9 @@ class Specialization:
         scratch = allocate(compiled.scratch) if compiled.scratch else None
         call = compiled.bind(read, written, scratch)
         if compiled.judging is not None:
-            check = self._checking(found, arrays, run)
-            call = either(compiled.judging(read, written, scratch), chain([check, call]))
+            if found.checked:
+                call = chain([partial(self._computed.check, arrays[: len(self._instruction.inputs)], run), call])
+            call = either(compiled.judging(read, written, scratch), call)
         calls.append(call)
         results = list(written)
         for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
@@ -412,7 +405,3 @@ def _lying(arrays: Sequence[Array | None]) -> Hashable:
 
 def _shape(array: Array | None) -> tuple[int, ...] | None:
     return None if array is None else array.shape
-
-
-def _pass() -> None:
-    """Nothing to check."""
