@@ -10,12 +10,11 @@ from typing import Any
 
 import numpy as np
 
-from irrun.diagnostics import Diagnostic, IRError
-from irrun.engines.memory import aligned, data_address
+from irrun.diagnostics import IRError
+from irrun.engines.memory import aligned
 from irrun.engines.work import Call, Joinable, either
 from irrun.interruption import hand_on
-from irrun.records import dataclass
-from irrun.run.borrowing import Given, handed_on, lasting, read_as_given
+from irrun.run.borrowing import Elsewhere, handed_on, lasting, read_as_given
 from irrun.run.compiling import EngineFailed
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
@@ -26,7 +25,6 @@ from irrun.run.program import VIEW, Instruction, Program, Quick
 from irrun.run.session import Run
 from irrun.run.specialization import Specialization
 from irrun.run.tensors import Tensors
-from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array
 
 MAX_JOINED, MAX_SECONDS = 64, 0.02
@@ -54,10 +52,9 @@ class Frame:
         borrows: bool,
         checked: bool,
     ) -> None:
-        self._given = given
         self.program, self._kernels, self._checks = program, kernels, checked
         self._run: Run
-        self._by: str | None = None  # what computed an instruction, where only the run decides
+        self._computed_by: str | None = None  # the latest instruction, where only the run decides
         begin = aligned(program.scratch)  # scratch comes first: where it lies has been written to by other frames
         self.memory, self.owner = block[begin : begin + program.size], id(owner_of(block))
         self._scratch = block[: program.scratch] if program.scratch else None
@@ -65,13 +62,12 @@ class Frame:
         self._arrays = self._tensors.arrays
         made = {number for instruction in program.instructions for number in instruction.results}
         self._loose = tuple(made.union(program.parameters) - {*program.storage, *program.constants})
-        self._own = {} if checked else handed_on(program)
-        for number in self._own:
-            self._arrays[number] = self._anew(number)
-        lying = lasting(program) - self._own.keys()
+        results = {} if checked else handed_on(program)
+        inputs = [] if checked or not borrows else read_as_given(program)
+        elsewhere = Elsewhere(self._tensors, kernels, results, inputs, given) if results or inputs else None
+        lying = lasting(program) - results.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
-        self._borrowed_inputs = [] if checked or not borrows else read_as_given(program)
-        there = {given.position for given in self._borrowed_inputs}
+        there = {own.position for own in inputs}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
         self._fed = [
             (position, self._tensors.present(number)) for position, number in entries if number in program.storage
@@ -80,17 +76,12 @@ class Frame:
         self._computations: dict[int, Computation] = {}
         self._instructions: list[Instruction] = []
         self._calls: list[Call] = []
-        self._bindings: dict[int, _Binding] = {}  # of what reads or makes what lies elsewhere in each run
-        self._stale: dict[int, _Binding] = {}  # of these, what is bound to other memory than it has to be now
-        readers = (reader for given in self._borrowed_inputs for reader in given.readers)
-        moving = {id(instruction) for instruction in (*self._own.values(), *readers)}
         for position, instruction in enumerate(program.instructions):
             call = self._call(instruction, specializations.get(position))
             if call is not None:
-                if id(instruction) in moving:
-                    call = self._bindings[id(instruction)] = _Binding(instruction, call)
                 self._instructions.append(instruction)
-                self._calls.append(call)
+                self._calls.append(call if elsewhere is None else elsewhere.bound(instruction, call))
+        self._elsewhere = elsewhere
         self._steps, self._joined = _joined(self._instructions, self._calls)
 
     @cached_property
@@ -103,19 +94,13 @@ class Frame:
 
         `before` are the arrays that the same frame was given last, where nobody has written to these since.
         """
-        if before:
-            for position, target in self._fed:
-                if arrays[position] is not before[position]:
-                    np.copyto(target, arrays[position])
-        else:
-            for position, target in self._fed:
+        for position, target in self._fed:
+            if not before or arrays[position] is not before[position]:
                 np.copyto(target, arrays[position])
         for position, number in self._loose_parameters:
             self._arrays[number] = arrays[position]
-        for given in self._borrowed_inputs:
-            self._look_at(given, arrays[given.position], copied=run.observer is not None)
-        if self._stale:
-            self._bind_anew()
+        if self._elsewhere is not None:
+            self._elsewhere.before(arrays, self._engine_call, copied=run.observer is not None)
         self._run = run
         alone = run.observer is None and run.profile is None
         instructions, bound = (self._steps, self._joined) if alone else (self._instructions, self._calls)
@@ -140,8 +125,8 @@ class Frame:
         else:
             made = self._arrays
             results = [made[number] for number in self.program.results]
-            if self._own:
-                self._hand_on()
+            if self._elsewhere is not None:
+                self._elsewhere.after()
             return results  # type: ignore[return-value] # all are made
         finally:
             del self._run
@@ -154,53 +139,7 @@ class Frame:
         """Let go of all that refers to this frame in turn, which only the garbage collector would find otherwise."""
         self._calls.clear()
         self._joined.clear()
-        self._bindings.clear()
-        self._stale.clear()
-
-    def _anew(self, number: int) -> Array:
-        """Memory for a result that is handed on as it is."""
-        tensor = self.program.tensors[number]
-        size = self.program.storage[number].nbytes
-        return self._given(size).view(numpy_dtype(tensor.type)).reshape(tensor.shape)
-
-    def _look_at(self, given: Given, array: Array, *, copied: bool) -> None:
-        """Have what reads an input read it where it lies, or where it is copied to if it does not lie as it should, or
-        somebody may write to it. What it was bound to last is held until another one comes."""
-        number = self.program.parameters[given.position]
-        bound = self._tensors.present(number)
-        fits = array.flags.c_contiguous and array.flags.aligned and array.dtype == bound.dtype
-        if copied or not fits:
-            placed = self._tensors.placed(number, self.program.storage[number])
-            np.copyto(placed, array)
-            array = placed
-        if data_address(array) == data_address(bound):
-            return
-        memory = array.reshape(-1).view(np.uint8)
-        for other in given.numbers:
-            self._arrays[other] = self._tensors.placed(other, self.program.storage[other], memory)
-        self._stale.update((id(reader), self._bindings[id(reader)]) for reader in given.readers)
-
-    def _hand_on(self) -> None:
-        """Keep nothing of the results that are the caller's now."""
-        for number, maker in self._own.items():
-            self._arrays[number] = None
-            binding = self._stale[id(maker)] = self._bindings[id(maker)]
-            binding.call = _unbound
-
-    def _bind_anew(self) -> None:
-        """Have memory of their own for results, and what lies elsewhere now bound to that. Raises ExecutionError."""
-        try:
-            for number in self._own:
-                if self._arrays[number] is None:
-                    self._arrays[number] = self._anew(number)
-            for binding in self._stale.values():
-                instruction = binding.instruction
-                binding.call = self._engine_call(instruction)
-        except MemoryError as error:
-            raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
-        except EngineFailed as error:
-            raise self._kernels.failed(instruction, f"engine {instruction.by}", error) from error
-        self._stale.clear()
+        self._elsewhere = None
 
     # What computes an instruction
 
@@ -212,9 +151,8 @@ class Frame:
             return self._enclosed_call(instruction, specialization)
         if instruction.by == VIEW and instruction.outputs[0] in self.program.storage:
             if self._arrays[instruction.outputs[0]] is None:  # of a constant
-                for number, result in zip(
-                    instruction.outputs, instruction.computed(self._tensors.operands(instruction.reads)), strict=False
-                ):
+                results = instruction.computed(self._tensors.operands(instruction.reads))
+                for number, result in zip(instruction.outputs, results, strict=False):
                     self._arrays[number] = result
             return None
         call: Call
@@ -225,9 +163,11 @@ class Frame:
         return call if instruction.quick is None else self._quick_call(instruction, instruction.quick, call)
 
     def _engine_call(self, instruction: Instruction) -> Call:
-        """The call of what an engine has compiled, bound to the arrays of the frame, and all that is looked at with it.
+        """The call of what an engine has compiled, bound to the arrays of the frame. Raises EngineFailed.
 
-        Raises EngineFailed.
+        Around it lie, from the inside: kernels where its result is in doubt, what takes data that it has judged, the
+        comparison where all is checked, and the rule that has to see the data, which what judges does without unless
+        it is compared.
         """
         compiled, work = instruction.compiled, instruction.work
         assert compiled is not None
@@ -244,12 +184,13 @@ class Frame:
         if compiled.doubtful:
             call = partial(self._doubted, instruction, call)
         if self._checks:
-            return partial(self._compared, instruction, call if judging is None else either(judging, call))
+            call = partial(self._compared, instruction, call if judging is None else either(judging, call))
+            judging = None
         if instruction.open:
-            call = partial(self._checked, instruction, call)
+            call = partial(self._asked, instruction, call)
         return call if judging is None else either(judging, call)
 
-    def _checked(self, instruction: Instruction, call: Call) -> None:
+    def _asked(self, instruction: Instruction, call: Call) -> None:
         self._computation(instruction).check(self._tensors.operands(instruction.inputs), self._run)
         call()
 
@@ -265,15 +206,13 @@ class Frame:
         self._tensors.replace(number, result)
 
     def _compared(self, instruction: Instruction, call: Call) -> None:
-        if instruction.open:
-            self._computation(instruction).check(self._tensors.operands(instruction.inputs), self._run)
         call()
         assert instruction.work is not None
         given = [None if number is None else self._tensors.plain(number) for number in instruction.operands]
         found = [self._tensors.plain(number) for number in instruction.results[: len(instruction.work.outputs)]]
-        self._hold(instruction, instruction.by, given, found)
+        self._compare(instruction, instruction.by, given, found)
 
-    def _hold(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: Sequence[Array]) -> None:
+    def _compare(self, instruction: Instruction, by: str, given: Sequence[Array | None], found: list[Array]) -> None:
         if self._checks:
             from irrun.run.comparison import hold  # which other engines than "check" do without
 
@@ -339,8 +278,8 @@ class Frame:
 
     def _by_specialization(self, instruction: Instruction, specialization: Specialization) -> None:
         given = self._tensors.operands(instruction.operands)
-        self._by, results = specialization.compute(given, self._run)
-        self._hold(instruction, self._by, given, results)
+        self._computed_by, results = specialization.compute(given, self._run)
+        self._compare(instruction, self._computed_by, given, results)
         self._store(instruction, results)
 
     def _store(self, instruction: Instruction, results: Sequence[Array]) -> None:
@@ -354,31 +293,15 @@ class Frame:
         if instruction.enclosed is not None:  # whose own instructions are watched
             call()
             return
-        self._by = None
+        self._computed_by = None
         begin = perf_counter()
         call()
         if run.profile is not None:
             seconds = perf_counter() - begin
-            run.profile.add(self.program, instruction, self._by or instruction.by, begin, seconds)
+            run.profile.add(self.program, instruction, self._computed_by or instruction.by, begin, seconds)
         if told is not None:
             told.tell_results(instruction)
             self._tensors.free(instruction)
-
-
-@dataclass(eq=False, slots=True)
-class _Binding:
-    """The call of an instruction that is bound anew where what it reads or makes lies elsewhere."""
-
-    instruction: Instruction
-    call: Call
-
-    def __call__(self) -> object:
-        return self.call()
-
-
-def _unbound() -> None:
-    """The call of a binding between runs."""
-    raise AssertionError("what is stale is bound before a run")
 
 
 def _joined(instructions: Sequence[Instruction], calls: Sequence[Call]) -> tuple[list[Instruction], list[Call]]:

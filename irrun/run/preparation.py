@@ -32,6 +32,7 @@ from irrun.run.patterns import Pattern, Shapes, fits, grown, open_shapes
 from irrun.run.program import KERNEL, VIEW, Program
 from irrun.run.siblings import compact, kin_of, sibling_of
 from irrun.run.specialization import Specialization, at_most_small, is_typed, is_unsized
+from irrun.spec.dims import Shape
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
@@ -104,14 +105,14 @@ class Bodies:
 
 
 class Preparation:
-    """The programs of a graph: `program` for any inputs, and others for inputs of known shapes. Safe for threads.
+    """The programs of a graph: `general` for any inputs, and others for inputs of known shapes. Safe for threads.
 
     Each run has a frame of its own, in one of `blocks`, which may be those of several. One that is `patient` makes a
     program for shapes when they come again; until then one does for all, of instructions that are specialised one by
     one. So it is for inputs of a model that are not much larger than those of a program which is light.
 
-    `built` is the program for any inputs, or unless it is `ready` what becomes it where somebody needs that. Where it
-    has a `model`, that of a sibling, its programs are made like those of it.
+    `built` is what all are made of; where it is `ready` it is the general one itself. A sibling has a `model`, of whose
+    programs it makes its own in a small part of the time (`irrun.run.siblings`); they count shapes that come together.
     """
 
     def __init__(
@@ -126,40 +127,38 @@ class Preparation:
         blocks: Blocks | None = None,
     ) -> None:
         self.built, self._kernels = built, kernels
-        self._setting = replace(setting, anew=False)
+        self._setting = replace(setting, anew=not ready)
+        self._declared: tuple[Shape, ...] = tuple(built.tensors[number].shape or () for number in built.parameters)
+        self._only = _fixed(built)
         self._ranked = built.is_ranked(built.parameters)
-        self._patient = patient and self._ranked  # what is for all sizes is for some rank
-        self._patience = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE
-        self._light = -1  # elements of inputs up to which programs are, as those that were made tell
-        self._heavy = inf  # the fewest of a program that is not light
-        self._open: Prepared | None = None
-        self._seen = _Seen()
         self._lock = fork_safe(Lock())
+        self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
+
+        self._general = Prepared(built, {}) if ready else None
+        self._open: Prepared | None = None  # for all sizes
         self._kept: OrderedDict[tuple[Shapes, bool], Prepared] = OrderedDict()
         self._patterns: OrderedDict[Pattern, bool] = OrderedDict()  # with whether a program of theirs is worth it
         self._latest: Shapes = ()
-        self._only = _fixed(built)
-        self._any = Prepared(built, {}) if ready else None
-        self._ready = ready
-        self._blocks = blocks or Blocks()
-        self._enclosed = Blocks()  # of the enclosed programs, which run one after the other
-        self._inner = setting.iterated or patient  # its results belong to a run, which counts what it takes
         self._templates: Templates | None = None
+        self._blocks = blocks or Blocks()
+
+        self._patient = patient and self._ranked  # what is for all sizes is for some rank
+        self._enough = PATIENCE if patient and _multiplies(built) else MORE_PATIENCE  # times that shapes have come
+        self._seen = _Seen()
+        self._light = -1  # elements of inputs up to which programs are, as those that were made tell
+        self._heavy = inf  # the fewest of a program that is not light
+
         self._model = model
-        self._common: _Seen = _Seen() if model is None else model._common  # of all siblings
-        self._kin: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()
-        """The first ones of the enclosed programs that are siblings."""
+        self._seen_by_all: _Seen = _Seen() if model is None else model._seen_by_all  # siblings
+        self._models: WeakValueDictionary[Hashable, Preparation] = WeakValueDictionary()  # of the enclosed programs
+        self._enclosed = Blocks()  # of these, which run one after the other
 
     @property
-    def program(self) -> Program:
-        """The program for any inputs. Raises ExecutionError where it takes more memory than it may."""
-        return self._general.program
-
-    @property
-    def _general(self) -> Prepared:
-        if self._any is None:  # threads that ask at once may make it twice
-            self._any = Prepared(prepare(self.built, replace(self._setting, engines=(), anew=True)), {})
-        return self._any
+    def general(self) -> Prepared:
+        """The program for any inputs, made when it is first needed. Raises ExecutionError where it takes too much."""
+        if self._general is None:  # threads that ask at once may make it twice
+            self._general = Prepared(prepare(self.built, replace(self._setting, engines=())), {})
+        return self._general
 
     def prepare_ahead(self) -> None:
         """Make the program of a graph whose inputs have sizes that are known already."""
@@ -178,7 +177,7 @@ class Preparation:
             try:
                 prepared = self.prepared(self._only or tuple(array.shape for array in arrays), watched=watched)
                 if meter is not None and meter.live + prepared.program.size > meter.limit:
-                    prepared = self._general
+                    prepared = self.general
                 return self._framed(prepared)
             except MemoryError as error:
                 raise self._kernels.placed(Diagnostic("E603", "there is not enough memory for a run")) from error
@@ -237,42 +236,49 @@ class Preparation:
         What grows by one from run to run, as the inputs of a model do that writes text, has one program for all sizes.
         """
         if not self._setting.engines:
-            return self._general
+            return self.general
         if self._patient and not watched:  # whose instructions are not computed together where somebody looks
-            return self._patiently(shapes)
+            return self._if_they_come_again(shapes)
         with self._lock:
             before, self._latest = self._latest, shapes
             found = self._found(shapes, watched)
-            if found is not None:
-                return found
-            pattern = grown(before, shapes)
-            if pattern is not None and self._patterns.get(pattern) is False:  # it was tried, and is not worth it
-                pattern = None
-        if pattern is not None:
-            made = self._made(pattern, watched)
-            worth = made is not self._general and not _reads_weights_openly(made.program)
-            with self._lock:
-                self._patterns[pattern] = worth
-                while len(self._patterns) > MAX_PATTERNS:
-                    self._patterns.popitem(last=False)
-            if worth:
-                return self._keep((pattern, watched), made)
+        if found is None:
+            found = self._growing(grown(before, shapes), watched)
+        if found is not None:
+            return found
         elements = sum(map(prod, shapes))
         if elements <= MOST_LARGER * self._light and not watched:
-            return self._patiently(shapes)
+            return self._if_they_come_again(shapes)
         made = self._made(shapes, watched)
-        # whose inputs are checked: a body may be given what it does not declare
-        checked = self._ranked and not self._setting.iterated
-        if checked and not watched and elements < self._heavy:
-            if _is_light(made.program):
-                self._light = max(self._light, elements)
-            else:
-                self._light, self._heavy = min(self._light, -(-elements // MOST_LARGER) - 1), elements
+        if not watched:
+            self._weigh(elements, made.program)
         return self._keep((shapes, watched), made)
+
+    def _growing(self, pattern: Pattern | None, watched: bool) -> Prepared | None:
+        """The program for shapes of a pattern; None where there is none, or a program of its own is worth more."""
+        if pattern is None or self._patterns.get(pattern) is False:  # it was tried
+            return None
+        made = self._made(pattern, watched)
+        worth = made is not self.general and not _reads_weights_openly(made.program)
+        with self._lock:
+            self._patterns[pattern] = worth
+            while len(self._patterns) > MAX_PATTERNS:
+                self._patterns.popitem(last=False)
+        return self._keep((pattern, watched), made) if worth else None
+
+    def _weigh(self, elements: int, made: Program) -> None:
+        """Learn up to how many elements of inputs programs are light, if those are checked: a body may be given what it
+        does not declare."""
+        if not self._ranked or self._setting.iterated or elements >= self._heavy:
+            return
+        if _is_light(made):
+            self._light = max(self._light, elements)
+        else:
+            self._light, self._heavy = min(self._light, -(-elements // MOST_LARGER) - 1), elements
 
     def keeps(self, frame: Frame, meter: Meter | None) -> bool:
         """Whether a frame is the right one still: not where there is no room for it now, or may be a better one."""
-        if any(prepared is not None and frame.program is prepared.program for prepared in (self._any, self._open)):
+        if any(prepared is not None and frame.program is prepared.program for prepared in (self._general, self._open)):
             return False
         return meter is None or meter.live + frame.memory.nbytes <= meter.limit
 
@@ -285,11 +291,14 @@ class Preparation:
             self._latest = shapes
             return True
 
-    def _patiently(self, shapes: Shapes) -> Prepared:
-        found = self._sized(shapes)
+    def _if_they_come_again(self, shapes: Shapes) -> Prepared:
+        """The program for inputs of these shapes if they have come often enough, or a sibling has it; else the one for
+        all sizes."""
+        found, model = self._sized(shapes), self._model
         if found is not None:
             return found
-        often, model = self._have_come(shapes), self._model
+        here, anywhere = self._seen.count(shapes), self._seen_by_all.count(shapes)
+        often = here >= self._enough or anywhere >= MORE_PATIENCE
         made = self._like_model(shapes) if often or (model is not None and model._sized(shapes) is not None) else None
         if made is None and not often:
             return self._for_all_sizes()
@@ -300,33 +309,24 @@ class Preparation:
         with self._lock:
             return self._found(shapes, watched=False)
 
-    def _have_come(self, shapes: Shapes) -> bool:
-        """Whether shapes have come often enough before to get a program, here or to siblings; now they have again."""
-        own, common = self._seen.count(shapes), self._common.count(shapes)
-        return own >= self._patience or common >= MORE_PATIENCE
-
     def _for_all_sizes(self) -> Prepared:
         """One program for all sizes of inputs, whose instructions are specialised one by one."""
         if self._open is None:
-            self._open = self._like_model(None) or self._prepare(self._open_setting())
+            self._open = self._like_model(None) or self._prepare(replace(self._setting, shapes=self._declared))
         return self._open
-
-    def _open_setting(self) -> Setting:
-        tensors = [self.built.tensors[number] for number in self.built.parameters]
-        return replace(self._setting, shapes=tuple(tensor.shape or () for tensor in tensors))
 
     def _like_model(self, shapes: Shapes | None) -> Prepared | None:
         """The program for inputs of these shapes, or for all sizes, as it is of the model; None where there is none, or
         that cannot be."""
-        model, setting = self._model, self._setting
-        if model is None or setting.refused:
+        model = self._model
+        if model is None or self._setting.refused:
             return None
         if shapes is None:
-            theirs, setting = model._for_all_sizes(), self._open_setting()
+            theirs = model._for_all_sizes()
         else:
             theirs = model._sized(shapes) or model._keep((shapes, False), model._made(shapes, False))
-            setting = replace(setting, shapes=shapes)
-        if theirs is model._any:
+        setting = replace(self._setting, shapes=self._declared if shapes is None else shapes)
+        if theirs is model._general:
             return None
         with self._paused():
             program = sibling_of(theirs.program, model.built, self.built, setting)
@@ -357,15 +357,15 @@ class Preparation:
 
     def _drop(self, gone: set[Prepared | None]) -> None:
         """Keep no frames of what is not kept any more."""
-        for prepared in gone - {self._any, self._open, *self._kept.values()}:
+        for prepared in gone - {self._general, self._open, *self._kept.values()}:
             if prepared is not None:
                 self._blocks.drop(prepared)
 
     def __del__(self) -> None:
         if hasattr(self, "_enclosed"):  # what a handler of a signal raises may come before
-            gone = {*self._kept.values(), self._open, self._any}
+            gone = {*self._kept.values(), self._open, self._general}
             self._kept.clear()
-            self._open = self._any = None
+            self._open = self._general = None
             self._drop(gone)
 
     def _made(self, pattern: Pattern, watched: bool) -> Prepared:
@@ -374,22 +374,18 @@ class Preparation:
     def _prepare(self, setting: Setting) -> Prepared:
         with suppress(ExecutionError), self._paused():
             if setting.watched or not setting.whole:
-                program = prepare(self.program, setting)
+                program = prepare(self.general.program, replace(setting, anew=False))
             elif self._only is not None:
-                program = prepare(self.built, replace(setting, anew=not self._ready))
+                program = prepare(self.built, setting)
             else:
-                program = self._templates_of_all().prepare(setting)
+                from irrun.run.templates import Templates  # which models of fixed sizes do without
+
+                with self._lock:
+                    templates = self._templates = self._templates or Templates(self.built)
+                program = templates.prepare(setting)
             if program.peak <= setting.limit:
                 return Prepared(program, self._specializations(program, setting))
-        return self._general
-
-    def _templates_of_all(self) -> Templates:
-        if self._templates is None:
-            from irrun.run.templates import Templates  # which models of fixed sizes do without
-
-            with self._lock:
-                self._templates = self._templates or Templates(self.built)
-        return self._templates
+        return self.general
 
     def _paused(self) -> AbstractContextManager[None]:
         """Without the garbage collector, for a program or a frame; those of other shapes make way for others soon."""
@@ -419,10 +415,10 @@ class Preparation:
                     return found
         own, setting = compact(program), replace(self._setting, iterated=False)
         kin = None if own is None else kin_of(own)
-        model = None if kin is None else self._kin.get(kin)
+        model = None if kin is None else self._models.get(kin)
         made = Preparation(own or program, setting, self._kernels, patient=True, model=model, blocks=self._enclosed)
         if kin is not None and model is None:
-            self._kin[kin] = made
+            self._models[kin] = made
         return Enclosure(program, made)
 
 
@@ -453,12 +449,9 @@ def _is_light(program: Program) -> bool:
 
 def _reads_weights_openly(program: Program) -> bool:
     """Whether an instruction that reads weights has sizes that only a run tells."""
-    return any(
-        is_unsized(program, instruction)
-        and any(
-            number in program.compressed
-            or (number in program.constants and program.constants[number].nbytes > MAX_OPEN_WEIGHTS)
-            for number in instruction.operands
-        )
-        for instruction in program.instructions
+    large = {number for number, array in program.constants.items() if array.nbytes > MAX_OPEN_WEIGHTS}
+    weights, unsized = (
+        large.union(program.compressed),
+        [own for own in program.instructions if is_unsized(program, own)],
     )
+    return any(not weights.isdisjoint(instruction.operands) for instruction in unsized)

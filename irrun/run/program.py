@@ -59,15 +59,21 @@ class Branches(NamedTuple):
 class Instruction:
     """A layer to compute, and the element-wise ones that are done to its result right away, its `posts`.
 
+    Its `parts` are the layer itself and these. What they read lies in one list, `operands`, in which the result before
+    each post is left out, so that what an engine takes with some of the posts reads the beginning of it:
+
+        parts      y = MatMul(a, b)   z = Add(y, c)   t = ReLU(z)   Multiply(d, t)
+        operands   a, b               c                             d
+        head(1) is the first two parts, which read a, b, c; rest(1) the others, which read z, d
+
     Tensors go by number, None is an input that no edge reaches. It is `open` where its op's rule left a question to the
     run, which is then asked again with the arrays. `bodies` are programs of their own; `effects` says that it must run
     although nothing reads its outputs.
 
     `by` is what computes it, all posts included. An engine has `compiled` the `work`, and reads the tensors `reads`:
-    the inputs and the posts' operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried
-    before the kernel, and of `branches` the one that is chosen runs in place of it. `frees` are the tensors of a run
-    that nobody reads afterwards. `enclosed` are instructions of unknown sizes as a program of their own, with the same
-    numbers of tensors.
+    the operands, perhaps laid out otherwise, None where it reads them no more. `quick` is tried before the kernel, and
+    of `branches` the one that is chosen runs in place of it. `frees` are the tensors of a run that nobody reads
+    after it. `enclosed` are instructions of unknown sizes as a program of their own, with the same numbers of tensors.
 
     `ports` are the outputs of the layer that the results are, by default all of them in order; None is none of these.
     One without any is no layer of the model, but belongs to one.
@@ -109,16 +115,16 @@ class Instruction:
         )
 
     def head(self, count: int) -> Instruction:
-        """The instruction with its first `count` posts alone."""
+        """The instruction with its first `count` posts."""
         return self if count == len(self.posts) else self.changed(posts=self.posts[:count])
 
     def rest(self, count: int) -> Instruction:
-        """Its posts from number `count` on, of which there are some, as an instruction of their own."""
+        """Its posts from number `count` on, of which there are some."""
         return self.posts[count].changed(posts=self.posts[count + 1 :])
 
     @property
     def parts(self) -> tuple[Instruction, ...]:
-        """The instruction without its posts, if it has any, and these: what its ops' kernels compute one by one."""
+        """What its ops' kernels compute one by one."""
         return (self, *self.posts)
 
     @cached_property
@@ -128,7 +134,7 @@ class Instruction:
 
     @cached_property
     def operands(self) -> tuple[int | None, ...]:
-        """The tensors that it depends on: its inputs, and what its posts read besides the result before them."""
+        """The tensors that it depends on."""
         if not self.posts:
             return self.inputs
         made = self.outputs[:1]

@@ -33,12 +33,11 @@ from irrun.run.passes.setting import Setting, Taken
 from irrun.run.program import KERNEL, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
-from irrun.spec.op import Array, Tensor, Violation
+from irrun.spec.op import Array, Inferred, Tensor, Violation
 from irrun.spec.traits import Converting
 
 MAX_KEPT = 8
 """Sets of shapes for which an instruction keeps what engines made of it."""
-
 
 MAX_SMALL, MAX_SINGLE = 1 << 12, 1 << 15
 """Elements that are read by an instruction which its kernel computes in less time than an engine prepares it, and by
@@ -46,17 +45,14 @@ one that is functions of numpy's which take each by itself."""
 
 
 class _Specialized(NamedTuple):
-    """What an engine made of an instruction for some shapes, its first `posts` included; None where none takes it.
+    """What an engine made of an instruction and `fused` of its posts for some shapes; `checked` says that the rule has
+    to see the data."""
 
-    `checked` says that the rule has to see the data, `shared` that it leaves nothing open whatever weights hold.
-    """
-
-    engine: Engine | None
-    work: Work | None = None
-    compiled: Compiled | None = None
-    posts: int = 0
+    engine: Engine
+    work: Work
+    compiled: Compiled
+    fused: int
     checked: bool = False
-    shared: bool = False
 
 
 class _Bound(NamedTuple):
@@ -64,6 +60,10 @@ class _Bound(NamedTuple):
 
     calls: list[Call]
     results: list[Array]
+
+
+_Made = tuple[_Specialized | None, _Bound | None]
+"""What was made, None where no engine takes it, and that bound to the arrays that it was made for, if it is new."""
 
 
 def is_unsized(program: Program, instruction: Instruction) -> bool:
@@ -95,10 +95,9 @@ class Specialization:
         self._program, self._instruction, self._setting, self._kernels = program, instruction, setting, kernels
         self._read = read
         self._computed = kernels.computation(program, instruction)
-        self._kept: OrderedDict[Hashable, _Specialized] = OrderedDict()
+        self._kept: OrderedDict[Hashable, _Specialized | None] = OrderedDict()
         self._rests: dict[int, Specialization] = {}
-        results = instruction.results
-        self._small = _most_small(instruction)
+        self._small, results = _most_small(instruction), instruction.results
         self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction)
         self.opened = self._opened(instruction.head(0))
         self._whole = self._opened(instruction) if instruction.posts else self.opened
@@ -106,11 +105,15 @@ class Specialization:
         self._most = sum(map(tensor_bytes, made)) if all(tensor.static for tensor in made) else None
         self._count = max((count for count, number in enumerate(results, 1) if number in read), default=1)
         self._weights = tuple(at for at, number in enumerate(instruction.operands) if program.is_weight(number))
-        self._kind = self._kind_of()
+        self._kind = self._kind_of()  # None once the rule has looked at more than shapes: then it is like no other
         self._told = True  # whether shapes tell those of the results, as far as has been seen
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
-        """What computes it, and the results for the arrays of its operands. Raises ExecutionError."""
+        """What computes it, and the results for the arrays of its operands. Raises ExecutionError.
+
+        The first of these that can: itself for one element of an array that repeats it; a call for any sizes; kernels
+        where little is read; what an engine made for arrays that lie like these; kernels.
+        """
         if self._single and (array := arrays[0]) is not None and array.size and 0 in array.strides:
             single = once(array)
             if single.size < array.size:
@@ -121,23 +124,17 @@ class Specialization:
             return given
         if sum(array.size for array in arrays if array is not None) <= self._small:
             return KERNEL, self._computed(arrays, run)
-        if not self._told:
+        found, bound = self._specialized(arrays, run) if self._told else (None, None)
+        if found is None or not _fit(found.work, run.meter):
             return self._by_kernels(arrays, run)
-        key = _lying(arrays)
-        found, bound = self._kept.get(key), None
-        if found is None:
-            found, bound = self._specialized(arrays, run)
-            self._kept[key] = found
-            if len(self._kept) > MAX_KEPT:
-                self._kept.popitem(last=False)
-        else:
-            with suppress(KeyError):  # which another thread has just dropped
-                self._kept.move_to_end(key)
-        if found.engine is None or found.compiled is None or found.work is None or not _fit(found.work, run.meter):
-            return self._by_kernels(arrays, run)
-        taken = len(found.work.inputs)
-        if found.compiled.judging is None:  # what judges the data itself asks only where it has doubts
-            self._checking(found, arrays, run)()
+        return self._by_engine(found, bound, arrays, run)
+
+    def _by_engine(
+        self, found: _Specialized, bound: _Bound | None, arrays: Sequence[Array | None], run: Run
+    ) -> tuple[str, list[Array]]:
+        """By what an engine made, and the posts that it leaves over behind it; kernels where its result will not do."""
+        if found.checked and found.compiled.judging is None:  # what judges the data asks only where it has doubts
+            self._computed.check(arrays[: len(self._instruction.inputs)], run)
         try:
             calls, results = bound or self._bound(found, arrays, run)
             for call in calls:
@@ -151,9 +148,10 @@ class Specialization:
             return KERNEL, self._computed(arrays, run)
         if run.meter is not None:
             run.meter.add(*results)
-        if found.posts == len(self._instruction.posts):
+        if found.fused == len(self._instruction.posts):
             return found.engine.name, results
-        return self._rest(found.posts).compute([*self._operands(found.posts, results[0], arrays[taken:])], run)
+        others = arrays[len(found.work.inputs) :]
+        return self._rest(found.fused).compute(self._operands(found.fused, results[0], others), run)
 
     def _openly(
         self, calls: Sequence[tuple[str, OpenCall]], arrays: Sequence[Array | None], run: Run
@@ -230,10 +228,6 @@ class Specialization:
         own = [result if number == made else None if number is None else next(rest) for number in first.inputs]
         return [*own, *rest]
 
-    def _checking(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> Call:
-        """What asks the rule about the data, if it has to see them."""
-        return partial(self._computed.check, arrays[: len(self._instruction.inputs)], run) if found.checked else _pass
-
     def _kind_of(self) -> Hashable:
         """What instructions share of which the same comes for arrays of the same shapes, but for what their weights
         hold; None for one that is like no other."""
@@ -247,32 +241,31 @@ class Specialization:
             key += () if number is None else (program.tensors[number].type, constant is None, value)
         return (*key, *(program.tensors[number].type for number in instruction.results))
 
-    def _specialized(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
-        """What an engine made of it, or of one that is alike, and that bound to these arrays."""
-        taken, key = self._setting.taken, (self._kind, _lying(arrays))
-        if self._kind is None:
-            return self._made(arrays, run)
-        before = taken.get(key)
+    def _specialized(self, arrays: Sequence[Array | None], run: Run) -> _Made:
+        """What an engine made for arrays that lie like these, of this one or of one that is alike, or makes now."""
+        lying = _lying(arrays)
+        with suppress(KeyError):  # another thread may just have dropped it
+            found = self._kept[lying]
+            self._kept.move_to_end(lying)
+            return found, None
+        taken, key = self._setting.taken, (self._kind, lying)
+        before = None if self._kind is None else taken.get(key)
         again = None if before is None else self._again(before, arrays, run)
-        if again is not None:
-            return again
-        found, bound = self._made(arrays, run)
-        if found.shared and found.engine is not None and found.work is not None and found.compiled is not None:
+        found, bound = again or self._made(arrays, run)
+        if again is None and found is not None and self._kind is not None:
             weights = tuple(at for at in self._weights if at < len(found.work.inputs))
-            taken[key] = Taken(found.engine, found.posts, found.work, found.compiled, weights)
+            taken[key] = Taken(found.engine, found.fused, found.work, found.compiled, weights)
+        self._kept[lying] = found
+        if len(self._kept) > MAX_KEPT:
+            self._kept.popitem(last=False)
         return found, bound
 
-    def _again(
-        self, taken: Taken, arrays: Sequence[Array | None], run: Run
-    ) -> tuple[_Specialized, _Bound | None] | None:
+    def _again(self, taken: Taken, arrays: Sequence[Array | None], run: Run) -> _Made | None:
         """What an engine made of one that is alike, with the weights of this one; None where it fails."""
         instruction, work = self._instruction, taken.work
         inputs = list(work.inputs)
         for at in taken.weights:
-            number, array = instruction.operands[at], arrays[at]
-            assert number is not None
-            assert array is not None
-            inputs[at] = self._operand(number, array)
+            inputs[at] = self._operand(instruction.operands[at], arrays[at])
         work = Work(work.name, work.attrs, inputs, work.outputs, work.posts)
         compiled = compiled_again(work, instruction, taken)
         if compiled is None:
@@ -283,45 +276,44 @@ class Specialization:
         bound = self._tried(found, arrays, run)
         return None if bound is None else (found, bound)
 
-    def _made(self, arrays: Sequence[Array | None], run: Run) -> tuple[_Specialized, _Bound | None]:
-        """What an engine makes of it, and that bound to these arrays."""
-        instruction, rule = self._instruction, Rule(self._program, self._instruction)
-        given = arrays[: len(instruction.inputs)]
+    def _inferred(self, given: Sequence[Array | None]) -> Inferred | None:
+        """What the rule says of shapes; None where engines cannot take that, or there is nothing to compute. This tells
+        whether the instruction is like others (`_kind`), and shapes those of the results (`_told`)."""
+        rule = Rule(self._program, self._instruction)
         inferred = None if self._kind is None else rule.of_shapes(given, self._weights)
-        shared = inferred is not None and inferred.complete
-        if not shared:  # the rule may look at what weights hold, or at data
+        if inferred is None or not inferred.complete:  # the rule may look at what weights hold, or at data
             self._kind = None
             inferred = rule.of_shapes(given)
         self._told = inferred is None or all(tensor.static for tensor in inferred.outputs)
-        if inferred is None or not all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs):
-            return _Specialized(None), None
-        if len(inferred.outputs) < len(instruction.outputs):  # of which the kernels speak
-            return _Specialized(None), None
+        if inferred is None or len(inferred.outputs) < len(self._instruction.outputs):  # of which the kernels speak
+            return None
+        return inferred if all(tensor.static and prod(tensor.shape or ()) for tensor in inferred.outputs) else None
+
+    def _made(self, arrays: Sequence[Array | None], run: Run) -> _Made:
+        """What an engine makes of it, and that bound to these arrays."""
+        instruction = self._instruction
+        inferred = self._inferred(arrays[: len(instruction.inputs)])
+        if inferred is None or not self._posts_fit(inferred.outputs[0], arrays):
+            return None, None
         outputs = inferred.outputs[: self._count]
-        if not self._posts_fit(outputs[0], arrays[len(instruction.inputs) :]):
-            return _Specialized(None), None
-        operands = [
-            None if array is None or number is None else self._operand(number, array)
-            for number, array in zip(instruction.operands, arrays, strict=True)
-        ]
+        operands = [*map(self._operand, instruction.operands, arrays)]
         for engine in self._setting.engines:
             for count in range(len(instruction.posts), -1, -1):
                 some = instruction.head(count)
                 work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
                 if not _fit(work, run.meter):  # which the kernels say
-                    return _Specialized(None), None
+                    return None, None
                 compiled = compile_work(engine, work, some)
                 if compiled is None:
                     continue
-                found = _Specialized(engine, work, compiled, count, not inferred.complete, shared)
+                found = _Specialized(engine, work, compiled, count, not inferred.complete)
                 bound = self._tried(found, arrays, run)
                 if bound is not None:
                     return found, bound
-        return _Specialized(None), None
+        return None, None
 
     def _tried(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> _Bound | None:
         """What an engine made of it, bound to these arrays; None where it fails, which is noted in the log."""
-        assert found.engine is not None
         try:
             return self._bound(found, arrays, run)
         except Exception as error:
@@ -329,42 +321,32 @@ class Specialization:
             warn_fallback("engine %s failed to bind layer %s: %r", found.engine.name, self._instruction.layer, error)
             return None
 
-    def _operand(self, number: int, array: Array) -> Operand:
+    def _operand(self, number: int | None, array: Array | None) -> Operand | None:
+        if number is None or array is None:
+            return None
         value = self._program.constants.get(number)
         weights = self._program.compressed.get(number)
         return Operand(self._program.tensors[number].type, array.shape, array.strides, value, compressed=weights)
 
-    def _posts_fit(self, result: Tensor, others: Sequence[Array | None]) -> bool:
+    def _posts_fit(self, result: Tensor, arrays: Sequence[Array | None]) -> bool:
         """Whether the rules of all posts are kept by these shapes, and none changes the result's."""
-        operands = iter(others)
-        made = self._instruction.outputs[0]
-        for post in self._instruction.posts:
-            tensors = [
-                None
-                if n is None
-                else result
-                if n == made
-                else Tensor(self._program.tensors[n].type, _shape(next(operands)))
-                for n in post.inputs
-            ]
+        instruction, known = self._instruction, self._program.tensors
+        pairs = zip(instruction.operands, arrays, strict=True)
+        given = [None if number is None else Tensor(known[number].type, _shape(array)) for number, array in pairs]
+        for post, arguments in zip(instruction.posts, instruction.arguments()[1:], strict=True):
+            tensors = [None if at is None else result if at < 0 else given[at] for at in arguments]
             try:
                 inferred = post.op.infer(tensors, post.attrs)
             except Violation:
                 return False
-            if not inferred.complete or (inferred.outputs[0].type, inferred.outputs[0].shape) != (
-                result.type,
-                result.shape,
-            ):
+            made = inferred.outputs[0]
+            if not inferred.complete or (made.type, made.shape) != (result.type, result.shape):
                 return False
-            made = post.outputs[0]
         return True
 
     def _bound(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> _Bound:
         """What an engine made of it, bound to these arrays, layouts brought to and fro."""
         engine, work, compiled = found.engine, found.work, found.compiled
-        assert engine is not None
-        assert work is not None
-        assert compiled is not None
         calls: list[Call] = []
         read: list[Array | None] = []
         for position, (operand, array) in enumerate(zip(work.inputs, arrays, strict=False)):
@@ -382,8 +364,9 @@ class Specialization:
         scratch = allocate(compiled.scratch) if compiled.scratch else None
         call = compiled.bind(read, written, scratch)
         if compiled.judging is not None:
-            check = self._checking(found, arrays, run)
-            call = either(compiled.judging(read, written, scratch), chain([check, call]))
+            if found.checked:
+                call = chain([partial(self._computed.check, arrays[: len(self._instruction.inputs)], run), call])
+            call = either(compiled.judging(read, written, scratch), call)
         calls.append(call)
         results = list(written)
         for position, (operand, array) in enumerate(zip(work.outputs, written, strict=True)):
@@ -422,7 +405,3 @@ def _lying(arrays: Sequence[Array | None]) -> Hashable:
 
 def _shape(array: Array | None) -> tuple[int, ...] | None:
     return None if array is None else array.shape
-
-
-def _pass() -> None:
-    """Nothing to check."""

@@ -24,7 +24,7 @@ def executor(model, folder, engine="numpy", **options):
 
 
 def compressed(ours):
-    return ours._whole.preparation.program.compressed
+    return ours._whole.preparation.general.program.compressed
 
 
 def run(ours, *inputs):
@@ -60,7 +60,9 @@ def test_products(name, turned, engine, tmp_path):
     chain = CHAINS[name]
     ours = executor(model_of(chain, turned), tmp_path, engine)
     assert [weights.type for weights in compressed(ours).values()] == [chain.type]
-    assert not {"Convert", "Multiply", "Subtract"} & {i.op.type for i in ours._whole.preparation.program.instructions}
+    assert not {"Convert", "Multiply", "Subtract"} & {
+        i.op.type for i in ours._whole.preparation.general.program.instructions
+    }
     weights = chain.values().T if turned else chain.values()
     for count in (1, 2, 5, 17, 100):
         data = rows_of(count, len(weights))
@@ -417,7 +419,7 @@ def test_the_memory_of_large_weights(engine, tmp_path):
 
 
 def test_a_program_says_what_is_compressed(tmp_path):
-    text = str(executor(model_of(CHAINS["u4 in groups"], True), tmp_path)._whole.preparation.program)
+    text = str(executor(model_of(CHAINS["u4 in groups"], True), tmp_path)._whole.preparation.general.program)
     assert "= compressed f32[96, 192] of u4[96, 3, 64], scale [96, 3, 1], zero [96, 3, 1]" in text
 
 
@@ -441,7 +443,7 @@ def test_weights_are_made_f32_at_once_where_no_engine_reads_them_as_quickly(name
     for bound in (4 * weights.size, 4 * weights.size - 1):
         monkeypatch.setattr("irrun.run.executor.MAX_EXPANDED", bound)
         ours = irrun.GraphExecutor(path, engine="numpy")
-        program = ours._whole.preparation.program
+        program = ours._whole.preparation.general.program
         assert (len(program.compressed), program.reserved >= bound) == ((0, True) if not bound % 4 else (1, False))
         assert_close(run(ours, data)[0], data, weights.T)
         assert len(compressed(irrun.GraphExecutor(path, engine="numpy", once=True))) == 1

@@ -167,7 +167,7 @@ def test_constants_are_folded_and_dead_layers_dropped(tmp_path):
     model.result(add(model, x, folded))
     add(model, x, x)
     executor = irrun.GraphExecutor(model.save(tmp_path))
-    assert len(executor._whole.preparation.program.instructions) == 1
+    assert len(executor._whole.preparation.general.program.instructions) == 1
     assert executor.run([np.float32([0, 0])]).popitem()[1].tolist() == [4, 6]
 
 
@@ -177,7 +177,7 @@ def test_memory_is_freed_at_the_last_use(tmp_path):
     for _ in range(3):
         value = add(model, value, value)
     model.result(value)
-    steps = irrun.GraphExecutor(model.save(tmp_path))._whole.preparation.program.instructions
+    steps = irrun.GraphExecutor(model.save(tmp_path))._whole.preparation.general.program.instructions
     assert [step.frees for step in steps] == [(0,), (steps[0].outputs[0],), (steps[1].outputs[0],)]
 
 

@@ -153,7 +153,7 @@ def test_what_is_too_large_to_be_kept_is_computed_in_the_run(engine, tmp_path, m
         b.result(b.one("Exp-1", b.one("Negative-1", b.one("Add-1", wide, wide, **ADD))))
     b.result(anything(b, "f4", (1,)))
     ours = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
-    made = ours._whole.preparation.program
+    made = ours._whole.preparation.general.program
     assert made.results[0] in made.constants
     assert made.results[1] not in made.constants
     few, many, _ = ours.run([np.zeros(1, F32)]).values()

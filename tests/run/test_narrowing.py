@@ -79,7 +79,7 @@ def test_products_and_what_lies_between(tmp_path):
         ("Convert", "f32"),
         ("Sigmoid", "f32"),
     ]
-    types = {array.dtype for array in ours._whole.preparation.program.constants.values()}
+    types = {array.dtype for array in ours._whole.preparation.general.program.constants.values()}
     assert types == {np.dtype(BF16)}
     (found,) = run(ours, rows())
     y = rounded(rounded(-np.abs(rows())) @ rounded(FIRST))
@@ -189,7 +189,7 @@ def test_models_of_16_bits(type, tmp_path):
     given = rows().astype(np.float16 if type == "f16" else BF16)
     ours = executor(m.save(tmp_path))
     assert ops(ours, "MatMul") == [("MatMul", "bf16")]
-    assert len(ours._whole.preparation.program.constants) == 1
+    assert len(ours._whole.preparation.general.program.constants) == 1
     (found,) = run(ours, given)
     assert found.dtype == given.dtype
     expected = rounded(given.astype(F32)) @ rounded(FIRST)
@@ -245,7 +245,7 @@ def test_bodies_are_given_f32_and_compute_in_bf16(tmp_path):
     (last,) = loop(b, inner, i64(b, 3), [(p, anything(b, "f4", (8, 8)))], [y], [(y, p)])
     b.result(last)
     ours = executor(saved(b, tmp_path))
-    (instruction,) = [i for i in ours._whole.preparation.program.instructions if i.bodies]
+    (instruction,) = [i for i in ours._whole.preparation.general.program.instructions if i.bodies]
     _, body = instruction.bodies["body"]
     made = [(i.op.type, body.tensors[i.outputs[0]].type) for i in body.instructions]
     assert made == [

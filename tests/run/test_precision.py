@@ -41,7 +41,7 @@ def run(executor, *inputs):
 
 def ops(executor, type=""):
     """The ops of the program for any inputs, with the types of what they make."""
-    program = executor._whole.preparation.program
+    program = executor._whole.preparation.general.program
     made = [(part.op.type, program.tensors[part.outputs[0]].type) for i in program.instructions for part in i.parts]
     return [found for found in made if found[0] == type] if type else made
 
@@ -272,7 +272,7 @@ def test_a_model_of_other_types_is_left_alone(tmp_path):
     """What needs nothing to be changed has the same program, without conversions."""
     path = chain("f32").save(tmp_path)
     programs = [
-        irrun.GraphExecutor(path, engine="numpy", precision=precision)._whole.preparation.program
+        irrun.GraphExecutor(path, engine="numpy", precision=precision)._whole.preparation.general.program
         for precision in ("auto", "declared", "f32")
     ]
     assert len({str(program) for program in programs}) == 1
@@ -288,7 +288,7 @@ def test_weights_are_converted_once(rows, compressed, tmp_path):
     (y,) = m.layer("MatMul", [x, m.constant(matrix)], [("f16", shape)], transpose_a="false", transpose_b="false")
     m.result(y)
     executor = irrun.GraphExecutor(m.save(tmp_path), engine="numpy", once=True)
-    program = executor._whole.preparation.program
+    program = executor._whole.preparation.general.program
     assert ops(executor) == [("Convert", "f32"), ("MatMul", "f32"), ("Convert", "f16")]
     assert len(program.compressed) == compressed
     assert [array.dtype for array in program.constants.values()] == [F32] * (1 - compressed)
@@ -358,7 +358,7 @@ def powers(type):
 def test_loops_carry_the_type_that_they_compute_in(engine, tmp_path):
     executor = irrun.GraphExecutor(saved(powers("f2"), tmp_path), engine=engine, precision="auto")
     assert ops(executor, "Loop") == [("Loop", "f32")]
-    (instruction,) = [i for i in executor._whole.preparation.program.instructions if i.bodies]
+    (instruction,) = [i for i in executor._whole.preparation.general.program.instructions if i.bodies]
     _, body = instruction.bodies["body"]
     assert [i.op.type for i in body.instructions] == ["Multiply"]
     factor = F32(F16(1.001))

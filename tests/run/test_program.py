@@ -147,7 +147,7 @@ def test_fewer_are_kept_of_a_long_program_and_no_frames_of_others(tmp_path, monk
     assert len(kept[-1].program.instructions) > 1
     assert len(kept) == max(8 // len(kept[-1].program.instructions), 3)
     (block,) = preparation._blocks._free
-    assert block.frames.keys() <= {preparation._any, *kept}
+    assert block.frames.keys() <= {preparation._general, *kept}
 
 
 def test_frames_of_all_sizes_have_their_scratch_in_one_place(tmp_path):

@@ -69,7 +69,7 @@ def test_random_chains(seed, tmp_path):
         expected = data.astype(np.float64) @ matrix + bias
         room = np.abs(data).astype(np.float64) @ np.abs(matrix) + np.abs(bias)
         for ours in engines:
-            assert len(ours._whole.preparation.program.compressed) == 1
+            assert len(ours._whole.preparation.general.program.compressed) == 1
             found, *others = ours.run([data, indices] if looked_up else [data]).values()
             assert (np.abs(found - expected) <= 1e-6 * room).all()
             for rows_found in others:

@@ -41,7 +41,7 @@ class Graph(Model):
 
 def layers(executor):
     """The ops of the rewritten program, those in one chain joined by `+`."""
-    program, setting = executor._whole.preparation.program, Setting(executor.model.weights, 1 << 30, [Toy(0)])
+    program, setting = executor._whole.preparation.general.program, Setting(executor.model.weights, 1 << 30, [Toy(0)])
     for step in (rewrite, prune, fuse):
         program = step(program, setting)
     return ["+".join(part.op.type for part in instruction.parts) for instruction in program.instructions]

@@ -79,7 +79,7 @@ def test_rows_that_are_chosen_in_the_run(engine, tmp_path):
     assert run(ours, 0, 2) == [[1, 0, 5], [9, 3, 21]]
     for places in ((), (3,), (0, 1, 2, 9), (5,), range(10)):
         assert run(ours, *places) == expected(*places)
-    names = [found.engine and found.engine.name for found in specialization(ours)._kept.values()]
+    names = [found and found.engine.name for found in specialization(ours)._kept.values()]
     assert names == [
         engine,
         None,

@@ -17,7 +17,7 @@ def test_a_program_for_any_inputs(tmp_path):
     b.result(b.one("SoftMax-1", y, axis=0))
     b.result(b.constant(np.arange(9)))
     ours = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
-    assert str(ours._whole.preparation.program) == SYMBOLIC
+    assert str(ours._whole.preparation.general.program) == SYMBOLIC
     ours.run([np.zeros((3, 2), F32)])
     (kept,) = ours._whole.preparation._kept.values()
     assert str(kept.program) == SIZED
@@ -77,7 +77,7 @@ def test_bodies_are_indented(tmp_path):
     (last,) = loop(b, inner, anything(b, "i8", ()), [(p, anything(b, "f4", (1,)))], [y], [(y, p)], label="repeat")
     b.result(last)
     ours = irrun.GraphExecutor(saved(b, tmp_path), engine="reference")
-    assert str(ours._whole.preparation.program) == BODIES
+    assert str(ours._whole.preparation.general.program) == BODIES
 
 
 BODIES = """\

@@ -73,7 +73,7 @@ def test_programs_with_compressed_weights(name, engine, verified, tmp_path):
     ours = irrun.GraphExecutor(model.save(tmp_path), engine=engine)
     for rows in (1, 3):
         ours.run([np.ones((rows, inner), np.float32)])
-    assert len(ours._whole.preparation.program.compressed) == 1
+    assert len(ours._whole.preparation.general.program.compressed) == 1
 
 
 @pytest.mark.parametrize("engine", ["numpy", "auto", "check"])
@@ -166,7 +166,7 @@ def build(b, folder, monkeypatch, engines, **setting):
         ours = irrun.GraphExecutor(saved(b, folder))
     preparation = ours._whole.preparation
     shapes = tuple(array.shape for array in b.feeds[0].values())
-    return passes.prepare(preparation.program, replace(preparation._setting, shapes=shapes, **setting))
+    return passes.prepare(preparation.general.program, replace(preparation._setting, shapes=shapes, **setting))
 
 
 @pytest.fixture
