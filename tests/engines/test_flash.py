@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from engines.works import computed, plain, work_of
+from engines.works import computed, plain
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
+
+from engines.attending import NAME, attended, attention, exact
 
 from irrun.engines import onednn
 from irrun.engines.compiled import flash, flash_form
 from irrun.engines.compiled.engine import CompiledEngine
-from irrun.engines.compiled.team import Team
 from irrun.engines.heads import LEAST_SCORES
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.attention import compile_attention
 
-NAME = "ScaledDotProductAttention-13"
 F32 = np.float32
 
 rng = np.random.default_rng(0)
@@ -25,24 +25,6 @@ rng = np.random.default_rng(0)
 def heads(*shape):
     """Heads [N, H, L, E] that lie in memory as a projection gives them, [N, L, H, E]."""
     return rng.standard_normal((shape[0], shape[2], shape[1], shape[3]), F32).transpose(0, 2, 1, 3)
-
-
-def attention(arrays, threads=1, causal=False, constant=()):
-    query, value = arrays[0], arrays[2]
-    outputs = [((*query.shape[:-1], value.shape[-1]), "f32")]
-    work = work_of(NAME, {"causal": causal}, arrays, outputs, constant=constant)
-    return work, flash.attention(work, Team(threads))
-
-
-def attended(arrays, threads=1, causal=False):
-    work, compiled = attention(arrays, threads, causal)
-    assert compiled is not None
-    return computed(compiled, work, arrays)[0]
-
-
-def exact(arrays, causal=False):
-    with np.errstate(all="ignore"):
-        return plain(NAME, {"causal": causal}, [own if own.dtype == bool else own.astype(np.float64) for own in arrays])
 
 
 @pytest.mark.parametrize(("rows", "keys"), [(64, 64), (300, 700), (257, 513), (700, 100)])

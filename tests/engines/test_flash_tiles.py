@@ -5,18 +5,17 @@ from __future__ import annotations
 import ml_dtypes
 import numpy as np
 import pytest
-from engines.works import computed, plain, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
+from engines.attending import attended, attention, exact
+
 from irrun.engines import onednn
 from irrun.engines.compiled import amx, flash
-from irrun.engines.compiled.team import Team
 from irrun.engines.heads import LEAST_SCORES
 
 pytestmark = pytest.mark.skipif(not amx.is_there(), reason="the processor multiplies no tiles of bf16")
 
-NAME = "ScaledDotProductAttention-13"
 BF16, F32 = ml_dtypes.bfloat16, np.float32
 
 ROUNDING = 2.0**-8
@@ -32,24 +31,6 @@ def random(*shape):
 def heads(*shape):
     """Heads [N, H, L, E] that lie in memory as a projection gives them, [N, L, H, E]."""
     return random(shape[0], shape[2], shape[1], shape[3]).transpose(0, 2, 1, 3)
-
-
-def attention(arrays, threads=1, causal=False, constant=()):
-    query, value = arrays[0], arrays[2]
-    outputs = [((*query.shape[:-1], value.shape[-1]), "bf16")]
-    work = work_of(NAME, {"causal": causal}, arrays, outputs, constant=constant)
-    return work, flash.attention(work, Team(threads))
-
-
-def attended(arrays, threads=1, causal=False):
-    work, compiled = attention(arrays, threads, causal)
-    assert compiled is not None
-    return computed(compiled, work, arrays)[0]
-
-
-def exact(arrays, causal=False):
-    with np.errstate(all="ignore"):
-        return plain(NAME, {"causal": causal}, [own if own.dtype == bool else own.astype(np.float64) for own in arrays])
 
 
 def agree(arrays, causal=False, threads=2):
