@@ -78,6 +78,8 @@ class Blocks:
                 self._free.remove(block)
             self._turn += 1
             block.turn = self._turn
+            if prepared.dropped:  # since somebody asked for it: its frame is not to outlast the turn
+                block.looked = -1
         return block
 
     def release(self, block: Block) -> None:
