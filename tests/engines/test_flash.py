@@ -8,7 +8,7 @@ from engines.works import computed, plain
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from engines.attending import NAME, attended, attention, exact
+from engines.attending import NAME, attended, attention, check_that_one_engine_takes_what_is_large_enough, exact
 
 from irrun.engines import onednn
 from irrun.engines.compiled import flash, flash_form
@@ -130,13 +130,7 @@ def test_the_result_has_heads_inside_of_rows():
 
 @pytest.mark.skipif(onednn.load(1) is None, reason="oneDNN is not installed")
 def test_one_engine_takes_what_is_large_enough():
-    rows = LEAST_SCORES // 128
-    for count, large in ((rows - 1, False), (rows, True)):
-        work, _ = attention([heads(1, 1, count, 8), heads(1, 1, 128, 8), heads(1, 1, 128, 8)])
-        for once in (False, True):
-            for compiling in (False, True):
-                engine = onednn.load(2, once=once, compiling=compiling)
-                assert (engine.compile(work) is None) == (large and compiling and not once)
+    check_that_one_engine_takes_what_is_large_enough(heads)
 
 
 def test_no_more_memory_than_numpy():

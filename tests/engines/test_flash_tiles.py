@@ -8,11 +8,10 @@ import pytest
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from engines.attending import attended, attention, exact
+from engines.attending import attended, attention, check_that_one_engine_takes_what_is_large_enough, exact
 
 from irrun.engines import onednn
 from irrun.engines.compiled import amx, flash
-from irrun.engines.heads import LEAST_SCORES
 
 pytestmark = pytest.mark.skipif(not amx.is_there(), reason="the processor multiplies no tiles of bf16")
 
@@ -133,13 +132,7 @@ def test_views():
 
 @pytest.mark.skipif(onednn.load(1) is None, reason="oneDNN is not installed")
 def test_one_engine_takes_what_is_large_enough():
-    rows = LEAST_SCORES // 128
-    for count, large in ((rows - 1, False), (rows, True)):
-        work, _ = attention([heads(1, 1, count, 8), heads(1, 1, 128, 8), heads(1, 1, 128, 8)])
-        for once in (False, True):
-            for compiling in (False, True):
-                engine = onednn.load(2, once=once, compiling=compiling)
-                assert (engine.compile(work) is None) == (large and compiling and not once)
+    check_that_one_engine_takes_what_is_large_enough(heads)
 
 
 def test_masks_and_numbers_of_other_types_are_left_to_others():

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from contextlib import contextmanager
 from unittest.mock import patch
 
 import numpy as np
@@ -220,18 +221,23 @@ def distances(folder):
     return saved(b, folder)
 
 
-def test_what_kernels_check_themselves_is_computed_of_sizes_without_asking_their_rules(tmp_path, counts):
-    executor = irrun.GraphExecutor(distances(tmp_path), engine="numpy")
-    asked = []
-    infer = Op.infer
+@contextmanager
+def rules_asked():
+    """The types of the ops whose rules are asked meanwhile."""
+    asked, infer = [], Op.infer
 
     def noted(op, inputs, *args):
         asked.append(op.type)
         return infer(op, inputs, *args)
 
+    with patch.object(Op, "infer", noted):
+        yield asked
+
+
+def test_what_kernels_check_themselves_is_computed_of_sizes_without_asking_their_rules(tmp_path, counts):
+    executor = irrun.GraphExecutor(distances(tmp_path), engine="numpy")
     for length in (4, 5, 6, 7):
-        asked.clear()
-        with patch.object(Op, "infer", noted):
+        with rules_asked() as asked:
             (result,) = executor.run([np.zeros((2, length), np.float32)]).values()
         np.testing.assert_array_equal(result, [np.minimum(np.arange(length)[::-1], 3)] * 2)
     assert counts["settled"] == 3
@@ -251,17 +257,9 @@ def test_rules_that_say_all_of_open_sizes_are_not_asked_again(tmp_path, counts):
     halved = b.one("Divide-1", turned, b.constant(np.array(2, np.float32)), m_pythondiv=True, **ADD)
     b.result(b.one("MatMul-1", x, halved, **PLAIN))
     executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
-    asked = []
-    infer = Op.infer
-
-    def noted(op, inputs, *args):
-        asked.append(op.type)
-        return infer(op, inputs, *args)
-
     for length in (4, 5, 6, 7):
-        asked.clear()
         x, places = np.random.default_rng(length).standard_normal((2, length), np.float32), np.arange(length)
-        with patch.object(Op, "infer", noted):
+        with rules_asked() as asked:
             (result,) = executor.run([x]).values()
         np.testing.assert_allclose(result, x @ (places - places[:, None]) / 2, rtol=1e-5, atol=1e-5)
     assert counts["settled"] == 3

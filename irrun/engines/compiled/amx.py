@@ -35,10 +35,9 @@ def is_there() -> bool:
 
 def configured(c: Code) -> None:
     """Have the thread use tiles, all of 16 rows of 64 bytes, up to `released`."""
-    name = "tiles"
     shapes = [1, *[0] * 15, *[LINE, 0] * _TILES, *[0] * (32 - 2 * _TILES), *[LANES] * _TILES, *[0] * (16 - _TILES)]
     type = ir.ArrayType(BYTE, len(shapes))
-    own = ir.GlobalVariable(c.b.module, type, name)
+    own = ir.GlobalVariable(c.b.module, type, "tiles")
     own.global_constant, own.linkage, own.initializer = True, "internal", ir.Constant(type, shapes)
     c.call("llvm.x86.ldtilecfg", ir.VoidType(), c.b.bitcast(own, BYTE.as_pointer()))
 

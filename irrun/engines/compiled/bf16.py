@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, SHORT, SHORTS, Code, floats, ints
+from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, NUMBERS, SHORT, Code, floats, ints
 from irrun.engines.compiled.compiler import features
 from irrun.engines.memory import ITEM
 
@@ -56,9 +56,4 @@ def put(c: Code, type: str, value: Any, address: Any, inside: Any) -> None:
         c.put(value, address, inside)
         return
     line = narrowed(c, value, floats(0.0))
-    line = c.b.shuffle_vector(line, line, ir.Constant(INTS, list(range(LANES))))
-    if inside is None:
-        c.keep(line, address)
-        return
-    pointer = c.b.inttoptr(address, SHORTS.as_pointer())
-    c.call(f"llvm.masked.store.v{LANES}i16.p0", ir.VoidType(), line, pointer, ir.Constant(INT, 2), inside)
+    c.put(c.b.shuffle_vector(line, line, NUMBERS), address, inside, 2)

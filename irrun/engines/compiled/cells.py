@@ -90,9 +90,8 @@ def _arranged(network: Network, _: Array) -> Array:
     the state; and behind those of all panels the biases of each one's sums. What is not there is 0."""
     gates, hidden, inner = len(network.cell.gates), network.hidden, network.inner
     panels = -(-hidden // LANES)
-    memory = (
-        allocate_lasting((panels * gates * (inner + hidden) + panels * SUMS) * LINE).view(np.float32).reshape(-1, LANES)
-    )
+    count = panels * (gates * (inner + hidden) + SUMS)
+    memory = allocate_lasting(count * LINE).view(np.float32).reshape(-1, LANES)
     memory[...] = 0
     weights, biases = memory[: -panels * SUMS], memory[-panels * SUMS :]
     lines = weights.reshape(panels, inner + hidden, gates, LANES)

@@ -128,14 +128,14 @@ class Code:
         arguments = pointer, ir.Constant(INT, own), inside, ir.Constant(type, None)
         return self.call(f"llvm.masked.load.{_suffix(type)}.p0", type, *arguments)
 
-    def put(self, value: Any, address: Any, inside: Any) -> None:
-        """Store the lanes of a vector of f32 that are `inside`; nothing is written for others. None are all."""
+    def put(self, value: Any, address: Any, inside: Any, align: int = 4) -> None:
+        """Store the lanes of a vector that are `inside`; nothing is written for others. None are all."""
+        pointer = self.b.inttoptr(address, value.type.as_pointer())
         if inside is None:
-            self.store(value, address)
+            self.b.store(value, pointer).align = align
             return
-        pointer = self.b.inttoptr(address, FLOATS.as_pointer())
-        arguments = value, pointer, ir.Constant(INT, 4), inside
-        self.call(f"llvm.masked.store.{_suffix(FLOATS)}.p0", ir.VoidType(), *arguments)
+        arguments = value, pointer, ir.Constant(INT, align), inside
+        self.call(f"llvm.masked.store.{_suffix(value.type)}.p0", ir.VoidType(), *arguments)
 
     def read(self, address: Any, lanes: int) -> Any:
         """The first lanes of a vector in memory, zeros for the others, which are not read."""

@@ -16,6 +16,7 @@ from irrun.engines.compiled.amx import TILE
 from irrun.engines.compiled.attention_kernel import hidden
 from irrun.engines.compiled.bf16 import PAIRS, item_of, narrowed
 from irrun.engines.compiled.code import (
+    BOOL,
     FLOAT,
     FLOATS,
     INT,
@@ -36,6 +37,13 @@ _BEHIND = ir.Constant(ir.VectorType(INT, 2 * LANES), [lane // 2 + lane % 2 * LAN
 """The lanes of two vectors in turn."""
 
 
+def _first_lanes(count: int, lanes: int) -> ir.Constant | None:
+    """Which of so many lanes are among the first `count`; None where all are."""
+    if count >= lanes:
+        return None
+    return ir.Constant(ir.VectorType(BOOL, lanes), [int(lane < count) for lane in range(lanes)])
+
+
 class TiledBlock(Block):
     """The code for a block of rows of bf16."""
 
@@ -54,11 +62,7 @@ class TiledBlock(Block):
 
     def _line(self, address: Any, count: int) -> Any:
         """32 numbers of bf16; zeros behind the first `count`."""
-        lanes = 2 * LANES
-        inside = None
-        if count < lanes:
-            inside = ir.Constant(ir.VectorType(ir.IntType(1), lanes), [int(lane < count) for lane in range(lanes)])
-        return self._c.some(address, PAIRS, inside, 2)
+        return self._c.some(address, PAIRS, _first_lanes(count, 2 * LANES), 2)
 
     def _pack(self, first: Any, many: Any) -> None:
         c, b, at, kind = self._c, self._c.b, self._at, self._kind
@@ -87,10 +91,7 @@ class TiledBlock(Block):
             target = c.at(tiles, b.and_(number, long(LANES - 1)), LINE)
             for panel in range(panels):
                 start = panel * LANES
-                inside = None
-                if kind.width - start < LANES:
-                    lanes = [int(start + lane < kind.width) for lane in range(LANES)]
-                    inside = ir.Constant(ir.VectorType(ir.IntType(1), LANES), lanes)
+                inside = _first_lanes(kind.width - start, LANES)
                 found = [c.some(b.add(row, long(2 * start)), SHORTS, inside, 2) for row in rows]
                 found = [b.select(own, line, ir.Constant(SHORTS, None)) for own, line in zip(there, found, strict=True)]
                 c.store(b.shuffle_vector(*found, _BEHIND), b.add(target, long(panel * TILE)))
