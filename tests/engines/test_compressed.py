@@ -114,25 +114,29 @@ def test_threads_that_share_large_products(type, rows):
             assert_product(compiled(engine, matrix, data)(), data, matrix.dense().T)
 
 
-@pytest.mark.parametrize("there", [True, False])
-@pytest.mark.parametrize(("type", "group"), [("u4", 32), ("nf4", 0), ("i8", 0), ("f16", 0), ("u8", 96)])
-def test_panels_of_weights_for_onednn(type, group, there, monkeypatch):
-    """Of 64 columns at a time, and what is left over; by kernels of our own where oneDNN is not there."""
-    monkeypatch.setattr(products, "PANEL", 64 * 96 * 4)
-    monkeypatch.setattr(products, "NEAR", 0)
-    if not there:
-        monkeypatch.setattr(products, "_onednn", lambda threads: None)
-    elif products._onednn(2) is None:
-        pytest.skip("oneDNN is not installed")
-    for columns in (64, 200, 7):
-        matrix = weights(type, columns, 96, group)
-        for rows in (64, 71):
-            data = rng.standard_normal((rows, 96)).astype(np.float32)
-            for threads in (1, 2):
+@pytest.mark.parametrize(("type", "group"), [("u4", 32), ("nf4", 0), ("i8", 0), ("f16", 0), ("bf16", 64), ("u8", 96)])
+def test_panels_of_many_rows(type, group, monkeypatch):
+    """Any number of rows and columns, in one part and in several, with what follows."""
+    for part, columns, inner in ((768, 64, 96), (768, 200, 192), (64, 7, 384), (128, 101, 960)):
+        monkeypatch.setattr(products, "PANEL_PART", part)
+        matrix = weights(type, columns, inner, group)
+        for rows in turns(type, (16, 33, 36, 64, 71, 130), columns):
+            data = rng.standard_normal((rows, inner)).astype(np.float32)
+            for threads in (1, 2, 3):
                 assert_product(compiled(CompiledEngine(threads), matrix, data)(), data, matrix.dense().T)
             bias = rng.standard_normal(columns).astype(np.float32)
             call = compiled(CompiledEngine(2), matrix, data, [BIAS, Post("ReLU-1", {})], [bias])
-            np.testing.assert_allclose(call(), np.maximum(data @ matrix.dense().T + bias, 0), 1e-4, 1e-4)
+            expected = np.maximum(data.astype(np.float64) @ matrix.dense().T + bias, 0)
+            np.testing.assert_allclose(call(), expected, 1e-4, 1e-6 * expected.max())
+
+
+def test_rows_and_columns_of_panels():
+    """As many threads as there are have columns, and few rows are computed twice."""
+    if not product_tiles._wide():
+        pytest.skip("this processor has one kind of panels")
+    assert product_tiles.panels_at_once(128, 768, 2) == (8, 48)
+    assert product_tiles.panels_at_once(90, 768, 2) == (9, 48)
+    assert product_tiles.panels_at_once(128, 128, 4) == (13, 32)
 
 
 @pytest.mark.parametrize("wide", [True, False])
@@ -143,7 +147,7 @@ def test_processors_with_more_or_fewer_registers(type, wide, monkeypatch):
     shapes = (1, 64, 0), (6, 96, 32), (47, 192, 64), (130, 1600, 0), (67, 2560, 128)
     for number, (columns, inner, group) in enumerate(shapes):
         matrix = weights(type, columns, inner, group)
-        for rows in turns(type, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 31), number):
+        for rows in turns(type, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 31, 40), number):
             data = rng.standard_normal((rows, inner)).astype(np.float32)
             assert_product(compiled(CompiledEngine(1 + rows % 2), matrix, data)(), data, matrix.dense().T)
 

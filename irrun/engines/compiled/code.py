@@ -151,9 +151,10 @@ class Code:
             value = self.b.shuffle_vector(value, value, ir.Constant(ir.VectorType(INT, lanes), list(range(lanes))))
         self.store(value, address)
 
-    def prefetch(self, address: Any) -> None:
-        """Have a line brought into the cache; where there is no memory that does no harm."""
-        hints = [ir.Constant(INT, value) for value in (0, 3, 1)]
+    def prefetch(self, address: Any, *, near: bool = True) -> None:
+        """Have a line brought into the cache, the first one if it is to be `near`; where there is no memory that does
+        no harm."""
+        hints = [ir.Constant(INT, value) for value in (0, 3 if near else 2, 1)]
         self.call("llvm.prefetch.p0", ir.VoidType(), self.b.inttoptr(address, BYTE.as_pointer()), *hints)
 
     def least(self, one: Any, other: Any) -> Any:
@@ -208,12 +209,12 @@ class Code:
         return left[0]
 
     def transposed(self, vectors: Values) -> Values:
-        """As many vectors as they have lanes, the first of their first lanes, and so on: halves of pairs that are ever
-        nearer change places."""
-        made, width = list(vectors), LANES // 2
+        """Of 16 vectors the first lanes, then the second ones, and so on; of fewer, a power of 2, those of each so many
+        lanes: halves of pairs that are ever nearer change places."""
+        made, width = list(vectors), len(vectors) // 2
         while width:
             low = [LANES + lane - width if lane & width else lane for lane in range(LANES)]
-            for n in (lane for lane in range(LANES) if not lane & width):
+            for n in (n for n in range(len(made)) if not n & width):
                 pair = made[n], made[n + width]
                 for place, lanes in ((n, low), (n + width, [lane + width for lane in low])):
                     made[place] = self.b.shuffle_vector(*pair, ir.Constant(INTS, lanes))

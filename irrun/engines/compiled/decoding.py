@@ -118,13 +118,17 @@ class Decoder:
             (values,) = options
         return values if shift is None else b.fsub(values, shift)
 
+    def widened(self, codes: Any) -> Any:
+        """The numbers of 16 codes of 16 bits."""
+        if self._type == "bf16":
+            return widened(self._c, codes)
+        return self._c.b.fpext(self._c.b.bitcast(codes, _HALVES), FLOATS)
+
     def _converted(self, address: Any) -> Any:
         """16 numbers of codes of whole bytes."""
         c, b, type = self._c, self._c.b, self._type
-        if type == "f16":
-            return b.fpext(c.load(address, _HALVES, 1), FLOATS)
-        if type == "bf16":
-            return widened(c, c.load(address, SHORTS, 1))
+        if bytes_of_step(type) == STEP * 2:
+            return self.widened(c.load(address, SHORTS, 1))
         codes = c.load(address, BYTES, 1)
         if type == "i8":
             return b.sitofp(b.sext(codes, INTS), FLOATS)

@@ -1,4 +1,4 @@
-"""Products with compressed weights of many rows: some columns of the weights at a time are made f32, for all rows."""
+"""Products with compressed weights of some rows: a few columns of the weights at a time are made f32, for all rows."""
 
 from __future__ import annotations
 

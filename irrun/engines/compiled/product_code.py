@@ -6,6 +6,7 @@ are made numbers for a few rows, these come in that order, else the numbers are 
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Any
 
@@ -21,22 +22,24 @@ MAX_UNROLLED = 4
 """Steps of a group that are written one after the other instead of as a loop."""
 
 BLOCK_WIDTH = 8
-"""Columns of weights that are made f32 at once, where that is done for many rows: they stay in the first cache."""
+"""Columns of weights that are made f32 at once in blocks: they stay in the first cache."""
 
 FORM = Form(
     (
         *("chunk", "columns", "codes", "code_row", "data", "data_row", "rows", "numbers", "scale", "scale_row"),
         *("scale_group", "zero", "zero_row", "zero_group", "groups", "steps", "result", "result_row"),
-        *("part", "room", "room_row", "room_size", "posts", "posts_arguments"),
+        *("part", "room", "room_row", "room_size", "ahead", "pace", "posts", "posts_arguments"),
     )
 )
 """Of every kernel: addresses, numbers, and strides in bytes.
 
 Any number of threads may run a kernel on the same arguments: each takes `chunk` columns until all `columns` are taken.
 `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first, that is `part` groups
-of `BLOCK_WIDTH` columns at a time, a column every `room_row` bytes, in memory that the first thread finds at `room` and
-the next one `room_size` bytes behind. `posts` is a function (`post_kernel`) that is called with `posts_arguments` for
-columns of the result that are complete, 0 where there are none.
+of some columns at a time, in memory that the first thread finds at `room` and the next one `room_size` bytes behind: of
+`BLOCK_WIDTH` columns in blocks, one every `room_row` bytes, and of a chunk as panels. Of these a thread takes one
+`ahead` columns behind the last one, likely, whose codes it brings near, `pace` bytes with each term that it multiplies.
+`posts` is a function (`post_kernel`) that is called with `posts_arguments` for columns of the result that are complete,
+0 where there are none.
 """
 
 
@@ -45,9 +48,8 @@ class ProductKind:
     """What a kernel is compiled for: the type of the codes, whether there are scales and zero points, and how many
     columns and rows of the result are computed at once.
 
-    `steps` are those of a group, 0 where they are told in a call. With `blocks` weights are made f32 before, which pays
-    where there are many rows; else each code is for every few rows that it meets. With 0 rows that is all: the result
-    are the weights. `lanes` are those of sums.
+    `steps` are those of a group, 0 where they are told in a call. `way` is one of `products.WAYS`. `lanes` are those of
+    sums.
     """
 
     type: str
@@ -56,11 +58,11 @@ class ProductKind:
     columns: int
     rows: int
     steps: int = 0
-    blocks: bool = False
+    way: str = "few"
     lanes: int = LANES
 
 
-class ProductCode:
+class ProductCode(ABC):
     """The code of a kernel in the making."""
 
     def __init__(self, function: ir.Function, kind: ProductKind) -> None:
@@ -83,15 +85,9 @@ class ProductCode:
         c.share(self._arguments, at["chunk"], at["columns"], chunk)
         b.ret_void()
 
+    @abstractmethod
     def _part(self, first: Any, last: Any) -> None:
-        """The weights themselves, as f32."""
-        c, b, at = self._c, self._c.b, self._at
-
-        def unpack(number: Any) -> None:
-            column = b.add(first, number)
-            self._unpack(column, c.at(at["result"], column, at["result_row"]), long(0), at["groups"])
-
-        c.loop(b.sub(last, first), unpack)
+        """Some columns of the result, or of what posts are to make it of."""
 
     def _unpack(self, column: Any, target: Any, group: Any, groups: Any) -> None:
         """Write the values of some groups of a column."""

@@ -16,6 +16,13 @@ MANY, MANY_NARROW = {4: 4, 5: 4, 6: 4}, {2: 4, 3: 4}
 """The same where weights are made f32 first. With a vector of each row, and one of a column, no register is left."""
 
 
+PANELS, PANELS_NARROW = {9: 48, 8: 48, 13: 32, 12: 32}, {6: 16, 5: 16}
+"""Columns of panels, by how many rows meet them at once: those of several vectors, of which a row has one element."""
+
+UNLIKE = 1.04
+"""How much longer it takes with panels that are not the widest, about."""
+
+
 def lanes() -> int:
     """Of the vectors that sums are in: there are more of them than of any others."""
     return LANES if _wide() else 8
@@ -36,6 +43,26 @@ def many_at_once(rows: int) -> tuple[int, int]:
     """The same where weights are made f32 first."""
     sizes = MANY if _wide() else MANY_NARROW
     size = _at_once(rows, sizes)
+    return size, sizes[size]
+
+
+def rows_of_panels() -> int:
+    """Rows from which on panels pay: to bring weights into their order takes as long as some rows."""
+    return 16 if _wide() else 32
+
+
+def panels_at_once(rows: int, columns: int, threads: int) -> tuple[int, int]:
+    """Rows and columns, where weights are made f32 as panels, of which each thread takes as many as it can. There must
+    be as many rows as are computed at once."""
+    sizes = {size: width for size, width in (PANELS if _wide() else PANELS_NARROW).items() if size <= rows}
+    widest = max(sizes.values())
+
+    def cost(size: int) -> float:
+        width = sizes[size]
+        turns = -(-columns // (width * threads))
+        return turns * width * -(-rows // size) * size * (1 if width == widest else UNLIKE)
+
+    size = min(sizes, key=cost)
     return size, sizes[size]
 
 

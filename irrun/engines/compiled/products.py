@@ -1,12 +1,12 @@
-"""Products with compressed weights: of a few rows from the codes as they are, of many with blocks made f32."""
+"""Products with compressed weights: of a few rows from the codes as they are, of more with some of them made f32."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import replace
-from functools import cache, partial
+from functools import partial
 from math import gcd, prod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 
@@ -20,13 +20,13 @@ from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_blocks import Blocks
 from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode, ProductKind
 from irrun.engines.compiled.product_few import FewRows
-from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once
+from irrun.engines.compiled.product_panels import Panels
+from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once, panels_at_once, rows_of_panels
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import WAKING_SECONDS, Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
 from irrun.engines.extents import view
 from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
-from irrun.engines.onednn.library import DST, SRC, WEIGHTS
 from irrun.engines.picking import picked
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import posts_of
@@ -34,20 +34,8 @@ from irrun.engines.work import Arrays, Call, Compiled, Work, chain
 from irrun.records import dataclass
 from irrun.spec.op import Array
 
-if TYPE_CHECKING:
-    from irrun.engines.onednn.library import Library
-
 FEW = 8
 """Rows up to which a kernel reads codes for each few of them anew; from then on it is quicker to make them f32 once."""
-
-MANY = 64
-"""Rows from which on oneDNN, where it is, multiplies with weights that are made f32 for it, if that is quicker."""
-
-NEAR = 1 << 20
-"""Bytes of rows up to which it is not: they stay in the second cache, where our kernel reads them again and again."""
-
-PANEL = 16 << 20
-"""Bytes of f32 that are made for it at a time, about."""
 
 CODE_SPEED = 20e9
 """Codes per second that one thread multiplies with one row, about."""
@@ -57,6 +45,9 @@ CHUNK = 64
 
 PART = 768
 """Elements of a column that are made f32 at once, about: with the rows that they meet they stay in the first cache."""
+
+PANEL_PART = 768
+"""The same of a panel: with the codes of the next one, and some rows, they stay in the second cache."""
 
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
@@ -77,6 +68,14 @@ class _Groups:
     def packed(self, **own: int) -> Array:
         """The arguments of a call, those of the weights and its own, as kernels read them; what is not told is 0."""
         return FORM.of(**dict.fromkeys(FORM.names, 0) | self.arguments | own)
+
+    def parted(self) -> _Groups:
+        """The same with smaller groups of one scale, where there is one of a row."""
+        if self.count > 1:
+            return self
+        steps = gcd(self.steps, 4)
+        count = self.steps // steps
+        return _Groups(self.weights, count, steps, self.arguments | {"groups": count, "steps": steps})
 
     def kind(self, columns: int, rows: int) -> ProductKind:
         weights = self.weights
@@ -126,10 +125,12 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
     return _Groups(weights, count, size // STEP, arguments)
 
 
+WAYS: dict[str, Callable[[Any, ProductKind], ProductCode]] = {"few": FewRows, "blocks": Blocks, "panels": Panels}
+
+
 def _address_of(kind: ProductKind) -> int:
     """Where the machine code of a kernel lies."""
-    made = ProductCode if not kind.rows else Blocks if kind.blocks else FewRows
-    return compiled(kind, lambda function: made(function, kind).write())
+    return compiled(kind, lambda function: WAYS[kind.way](function, kind).write())
 
 
 def matmul(work: Work, team: Team) -> Compiled | None:
@@ -142,11 +143,8 @@ def matmul(work: Work, team: Team) -> Compiled | None:
     if groups is None or any(operand is not None and operand.compressed for operand in work.inputs[2:]):
         return None
     rows, strides, wants = found
-    if rows <= FEW:
-        made = _few(work, groups, rows, strides, team)
-    else:
-        far = rows >= MANY and rows * groups.weights.shape[1] * ITEM > NEAR
-        made = (_panels(work, groups, rows, strides, team) if far else None) or _many(work, groups, rows, strides, team)
+    way = _few if rows <= FEW else _blocks if rows < rows_of_panels() else _panels
+    made = way(work, groups, rows, strides, team)
     if made is not None:
         made.wants, made.taken = wants, frozenset({1})
     return made
@@ -171,74 +169,31 @@ def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team:
     return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
 
 
-def _many(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
-    """Codes are made f32 once for all rows."""
-    columns = groups.weights.shape[0]
-    arguments = dict(groups.arguments)
-    if groups.count == 1:  # smaller groups of one scale
-        steps = gcd(groups.steps, 4)
-        arguments |= {"groups": groups.steps // steps, "steps": steps}
-    size = STEP * arguments["steps"]
-    parts = -(-arguments["groups"] * size // PART)
-    part = -(-arguments["groups"] // parts)
+def _blocks(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
+    """Codes of some columns are made f32 once for all rows."""
+    columns, groups = groups.weights.shape[0], groups.parted()
+    size = STEP * groups.steps
+    parts = -(-groups.count * size // PART)
+    part = -(-groups.count // parts)
     chunk = min(CHUNK, max(-(-columns // (team.count * TILE)), 1) * TILE)
     row = part * size * ITEM + ALIGNMENT
     room = {"chunk": chunk, "part": part, "room_row": row, "room_size": BLOCK_WIDTH * row}
-    groups = replace(groups, arguments=arguments)
     at_once, side = many_at_once(rows)
-    kind = replace(groups.kind(side, at_once), steps=arguments["steps"], blocks=True)
+    kind = replace(groups.kind(side, at_once), steps=groups.steps, way="blocks")
     return _compiled(work, groups, kind, rows, strides, room, team.count, team)
 
 
 def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
-    """Some columns of the weights after the other are made f32, and multiplied by oneDNN."""
-    library = _onednn(team.count)
-    posts = posts_of(work, (rows, groups.weights.shape[0]))
-    if library is None or posts is None:
-        return None
-    columns, inner = groups.weights.shape
-    panel = min(columns, max(PANEL // (inner * ITEM) // CHUNK, 1) * CHUNK)
-    layout, copied = _ordered(inner, rows, strides, NATURAL)
-    row = inner * ITEM if copied else strides[0]
-    source = library.strided((rows, inner), (row, ITEM))
-    if source is None:
-        return None
-    products = {}
-    for size in {panel, columns % panel} - {0}:
-        right = library.strided((inner, size), (ITEM, inner * ITEM))
-        result = library.strided((rows, size), (columns * ITEM, ITEM))
-        if right is None or result is None:
-            return None
-        product = library.primitive("matmul", source, right, None, result)
-        if product is None:
-            return None
-        products[size] = product, right, result
-    kind = replace(groups.kind(1, 0), steps=groups.steps, blocks=True)
-    address = _address_of(kind)
-    values = aligned(panel * inner * ITEM)
-    scratch_size = aligned(max(product.scratch for product, _, _ in products.values()))
-
-    def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        first, data = layout(inputs[0], scratch)
-        output = outputs[0].reshape(rows, columns)
-        made = scratch[copied : copied + values]
-        room = scratch[copied + values :]
-        calls = list(first)
-        for start in range(0, columns, panel):
-            size = min(panel, columns - start)
-            own = {"columns": size, "chunk": min(CHUNK, -(-size // team.count))}
-            own |= {"result": data_address(made), "result_row": inner * ITEM}
-            for name, step in (("codes", "code_row"), ("scale", "scale_row"), ("zero", "zero_row")):
-                own[name] = groups.arguments.get(name, 0) + start * groups.arguments.get(step, 0)
-            array = groups.packed(**own)
-            seconds = size * inner / CODE_SPEED
-            calls.append(Kernel(team, address, array, (groups.weights, made), shared=True, seconds=seconds))
-            product, right, result = products[size]
-            read = [(SRC, source, data), (WEIGHTS, right, made), (DST, result, output[:, start : start + size])]
-            calls.append(product.bind(read, room))
-        return chain([*calls, *posts.bind(inputs, output)(...)])
-
-    return Compiled(bind, copied + values + scratch_size)
+    """The same of so many columns, term by term, that one element of a row meets several vectors of them."""
+    (columns, inner), groups = groups.weights.shape, groups.parted()
+    size, code_row = STEP * groups.steps, groups.arguments["code_row"]
+    parts = -(-groups.count * size // PANEL_PART)
+    part = -(-groups.count // parts)
+    at_once, side = panels_at_once(rows, columns, team.count)
+    room = {"chunk": side, "part": part, "room_size": side * part * size * ITEM, "ahead": side * team.count}
+    room["pace"] = -(-side * code_row // (-(-rows // at_once) * inner))
+    kind = replace(groups.kind(side, at_once), steps=groups.steps, way="panels")
+    return _compiled(work, groups, kind, rows, strides, room, team.count, team)
 
 
 def _ordered(
@@ -261,13 +216,6 @@ def _ordered(
     return lay, copied
 
 
-@cache
-def _onednn(threads: int) -> Library | None:
-    from irrun.engines.onednn.library import open_library
-
-    return open_library(threads)
-
-
 def _compiled(
     work: Work,
     groups: _Groups,
@@ -285,7 +233,7 @@ def _compiled(
     if rest is None:
         return None
     address, posts = _address_of(kind), PostKind(own)
-    layout, copied = _ordered(inner, rows, strides, NATURAL if kind.blocks else order_of(kind.type))
+    layout, copied = _ordered(inner, rows, strides, NATURAL if kind.way != "few" else order_of(kind.type))
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
         first, data = layout(inputs[0], scratch)
@@ -293,7 +241,7 @@ def _compiled(
         output = outputs[0].reshape(rows, columns)
         told = {"data": data_address(data), "data_row": row, "rows": rows}
         told |= {"result": data_address(output), "result_row": columns * ITEM}
-        if kind.blocks:
+        if kind.way != "few":
             told["room"] = data_address(scratch[copied:])
         behind = None
         if posts.posts:
@@ -304,7 +252,8 @@ def _compiled(
         array, seconds = groups.packed(**sizes, **told), rows * columns * inner / CODE_SPEED
         counted = FORM.place("room"), told.get("room", 0)
         team.expect_steps()
-        kernel = Kernel(team, address, array, held, shared=threads > 1, seconds=seconds, counted=counted, beside=False)
+        shared, beside = threads > 1, kind.way != "few"
+        kernel = Kernel(team, address, array, held, shared=shared, seconds=seconds, counted=counted, beside=beside)
         return chain([*first, kernel, *rest.bind(inputs, output)(...)])
 
     return Compiled(bind, copied + threads * sizes.get("room_size", 0))
