@@ -106,10 +106,11 @@ class Arranged:
         self._made: Array | None = None
 
     def array(self) -> Array:
-        with self._lock:
-            if self._made is None:
-                self._made = self._arrange(self._value)
-            return self._made
+        if self._made is None:
+            with self._lock:
+                if self._made is None:
+                    self._made = self._arrange(self._value)
+        return self._made
 
 
 def arranged_once(

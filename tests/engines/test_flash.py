@@ -133,6 +133,20 @@ def test_one_engine_takes_what_is_large_enough():
     check_that_one_engine_takes_what_is_large_enough(heads)
 
 
+@pytest.mark.skipif(onednn.load(1) is None, reason="oneDNN is not installed")
+@pytest.mark.parametrize("fixed", [False, True])
+def test_few_scores_of_changing_sizes_are_left_to_what_is_loaded_already(fixed):
+    few, _ = attention([heads(1, 1, 8, 8), heads(1, 1, 16, 8), heads(1, 1, 16, 8)])
+    many, _ = attention([heads(1, 1, LEAST_SCORES // 128, 8), heads(1, 1, 128, 8), heads(1, 1, 128, 8)])
+    engine = onednn.load(2, fixed=fixed, compiling=True)
+    others = CompiledEngine(2, engine.parallel, loaded=engine.expect_compiled)
+    assert others.compile(few) is None
+    assert engine.compile(few) is not None
+    assert others.compile(many) is not None
+    assert others.compile(few) is not None
+    assert (engine.compile(few) is None) == (not fixed)
+
+
 def test_no_more_memory_than_numpy():
     arrays = [heads(1, 6, 1500, 64)] * 3
     work, compiled = attention(arrays, 2)

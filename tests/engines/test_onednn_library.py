@@ -134,6 +134,23 @@ def test_no_library_and_no_such_version(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_onednn
+@pytest.mark.parametrize("asked", [False, True])
+def test_a_profiler_is_told_of_code_where_it_is_asked_for(tmp_path: Path, asked: bool) -> None:
+    code = """
+import os
+from pathlib import Path
+from irrun.engines.onednn.library import open_library
+library = open_library(1)
+library.primitive("matmul", *[library.dense((1, 64, 64))] * 2, None, library.dense((1, 64, 64))).pending()[0]()
+told = Path(f"/tmp/perf-{os.getpid()}.map")  # where perf looks
+print(told.exists())
+told.unlink(missing_ok=True)
+"""
+    environment = {"ONEDNN_JIT_PROFILE": "2"} if asked else {}
+    assert process(code, tmp_path, **environment) == f"{asked}\n"
+
+
+@needs_onednn
 def test_the_library_is_found_by_little_more_than_a_look_at_files(tmp_path: Path) -> None:
     code = """
 import sys

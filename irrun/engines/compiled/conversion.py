@@ -46,8 +46,7 @@ class ConversionKind:
 def convert(work: Work, team: Team) -> Compiled | None:
     """Convert-1 from one of these types into another one, of data without gaps; the result lies as the data do."""
     (data,), output = work.required(1), work.outputs[0]
-    order = order_of(data)
-    if work.posts or (data.type, output.type) not in CONVERSIONS or order is None:
+    if work.posts or (data.type, output.type) not in CONVERSIONS or (order := order_of(data)) is None:
         return None
     if "f16" in (data.type, output.type) and "f16c" not in features():  # LLVM calls a library that is not there
         return None

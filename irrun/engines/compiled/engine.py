@@ -136,8 +136,9 @@ def _is_of_integers(work: Work) -> bool:
 class CompiledEngine:
     """The engine "compiled", on `threads` threads: products with compressed weights, and what `MODULES` names, products
     of few rows only where it is given what has threads call a function in `parallel`, at an address, with an argument:
-    those of the engine that computes other products. Others cost it nothing. `once` says that there will be one run.
-    Where it is `quantized` it multiplies codes, where it is `coding` it makes them, with the processor's AVX2."""
+    those of the engine that computes other products. Others cost it nothing. It calls `loaded` once llvmlite is. `once`
+    says that there will be one run. Where it is `quantized` it multiplies codes, where it is `coding` it makes them,
+    with the processor's AVX2."""
 
     name = "compiled"
     decodes = True
@@ -147,11 +148,12 @@ class CompiledEngine:
         threads: int,
         parallel: Callable[[int, int], object] | None = None,
         *,
+        loaded: Callable[[], object] = bool,
         once: bool = False,
         quantized: bool = False,
         coding: bool = False,
     ) -> None:
-        self.threads, self._parallel, self._once = threads, parallel, once
+        self.threads, self._parallel, self._loaded, self._once = threads, parallel, loaded, once
         self.quantized, self.coding = quantized, coding
         self._team: Team | None = None
         self._pool = Threads(threads)
@@ -225,6 +227,7 @@ class CompiledEngine:
 
         if self._team is None:
             self._team = Team(self.threads, self._parallel)
+            self._loaded()
         return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:

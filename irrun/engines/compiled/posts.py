@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import cache
 from typing import Any
 
 from irrun.engines.axes import reshaped_strides
@@ -110,7 +111,8 @@ def posted(
     return value
 
 
-def operand_names(posts: Sequence[KernelPost], axes: Sequence[str]) -> tuple[str, ...]:
+@cache
+def operand_names(posts: tuple[KernelPost, ...], axes: tuple[str, ...]) -> tuple[str, ...]:
     """Names of what a kernel is told of operands of posts: of each where it lies, and its bytes from one to the next
     along `axes`."""
     read = [n for n, post in enumerate(posts) if post.along is not None]
@@ -118,7 +120,7 @@ def operand_names(posts: Sequence[KernelPost], axes: Sequence[str]) -> tuple[str
 
 
 def operand_arguments(
-    posts: Sequence[KernelPost], operands: Sequence[KernelOperand], inputs: Sequence[Any], axes: Sequence[str]
+    posts: tuple[KernelPost, ...], operands: Sequence[KernelOperand], inputs: Sequence[Any], axes: tuple[str, ...]
 ) -> dict[str, int]:
     """What goes by these names in a call, when the inputs of the work are known."""
     values = [value for own in operands for value in (data_address(inputs[own.number]), *own.strides)]

@@ -24,6 +24,9 @@ MAJOR = 3
 MAX_AXES = 12
 
 _OMP = 2
+_PROFILED = ("ONEDNN_JIT_PROFILE", "DNNL_JIT_PROFILE")
+"""Where somebody says which profilers are to be told of code. Unless they do it is none: oneDNN looks for VTune with
+each function that it compiles, a quarter of the time in which it makes a primitive."""
 _HARD = 2
 """How OpenMP rests: so that nothing is left."""
 PATIENCE = 200e-6
@@ -86,6 +89,7 @@ _FORWARD = (_NEW, _HANDLE, c_int)
 FUNCTIONS: dict[str, tuple[tuple[Any, ...], Any]] = {
     "dnnl_version": ((), POINTER(Version)),
     "dnnl_get_effective_cpu_isa": ((), c_int),
+    "dnnl_set_jit_profiling_flags": ((c_uint,), POSSIBLE),
     "dnnl_engine_create": ((_NEW, c_int, c_size_t), DONE),
     "dnnl_engine_destroy": ((_HANDLE,), DONE),
     "dnnl_stream_create": ((_NEW, _HANDLE, c_uint), DONE),
@@ -155,6 +159,8 @@ def load_functions() -> ctypes.CDLL | None:
     version = dll.dnnl_version().contents
     if version.major != MAJOR or version.cpu_runtime != _OMP:
         return None
+    if os.environ.keys().isdisjoint(_PROFILED):
+        dll.dnnl_set_jit_profiling_flags(0)
     _rest_at_fork(dll)
     return dll
 

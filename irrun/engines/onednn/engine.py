@@ -96,6 +96,7 @@ class OneDNN:
         self._library, self.alone, self._sparing = library, alone, sparing
         self.threads, self.wide = library.threads, library.wide
         self.quantized, self.pairs = library.exact, library.pairs
+        self._compiling = False  # whether what compiles code for others is loaded
 
     @property
     def leaves_codes(self) -> bool:
@@ -105,6 +106,10 @@ class OneDNN:
     def parallel(self, address: int, argument: int) -> None:
         """Have each of its threads call a function of C with an argument, and wait for them."""
         self._library.parallel(address, argument)
+
+    def expect_compiled(self) -> None:
+        """Learn that what compiles code for others is loaded, so that none of these works has to be worth that."""
+        self._compiling = True
 
     def compile(self, work: Work) -> Compiled | None:
         if self.quantized and is_of_codes(work):
@@ -155,9 +160,12 @@ class OneDNN:
 
     def _leaves_scores(self, work: Work) -> bool:
         """Whether a work is attention that others compute without keeping its scores, on vectors that add products, or
-        in tiles."""
+        in tiles. Where there are few of these, that is as quick here, but takes three primitives for each of the sizes
+        that change."""
         there = self._library.tiles if work.outputs[0].type == "bf16" else self._library.pairs
-        return there and is_streamed(work) and scores_of(work) >= LEAST_SCORES
+        if not there or not is_streamed(work):
+            return False
+        return scores_of(work) >= LEAST_SCORES or (not self._library.lasting and self._compiling)
 
     def unaligned(self, name: str) -> bool:
         """It lays them out anew, or reads them as they are."""

@@ -130,9 +130,9 @@ class Assignment:
         """Whether an engine takes an instruction."""
         asked: Engine | None = None
         for engine, count in self._choices(instruction):
-            if engine is not asked:  # constants may lie otherwise once another one has been asked
-                asked, whole = engine, self._work(instruction, engine)
-            work, some = whole, instruction
+            if asked is None or (engine is not asked and any(map(self._is_told_apart, instruction.operands))):
+                whole = self._work(instruction, engine)
+            asked, work, some = engine, whole, instruction
             if count < len(instruction.posts):
                 some = instruction.head(count)
                 inputs, outputs = whole.inputs[: len(some.operands)], whole.outputs
@@ -236,6 +236,11 @@ class Assignment:
         if program.tensors[source].type != program.tensors[instruction.outputs[0]].type:  # it converts
             return False
         dense = self._dense(source)
+        if (views := self._reshaped(instruction, dense)) is not None:
+            if kind is not None and dense == source:
+                self._taken[kind] = views
+            self._look(instruction, dense, views)
+            return True
         inputs = tuple(dense if number == source else number for number in instruction.inputs)
         template = self._template(dense)
         owner = owner_of(template)
@@ -253,6 +258,16 @@ class Assignment:
             self._taken[kind] = views
         self._look(instruction, dense, views)
         return True
+
+    def _reshaped(self, instruction: Instruction, source: int) -> Views | None:
+        """The view that an instruction is of what lies in C order, where it only says what sizes that has."""
+        storage = self.program.storage.get(source)
+        if storage is None or storage.steps is not None or storage.opaque or storage.root in self.program.constants:
+            return None
+        if instruction.op.trait(Reshaping) is None:
+            return None
+        before, shape = (static_shape(self.program.tensors[number]) for number in (source, instruction.outputs[0]))
+        return [(shape, None, storage.start)] if prod(before) == prod(shape) > 0 else None
 
     def _views(self, instruction: Instruction, inputs: Sequence[int | None], source: Array, start: int) -> Views:
         """Where in the memory of the `source`, which begins at byte `start` of it, the results of an instruction lie;
@@ -309,6 +324,13 @@ class Assignment:
                 owner = owner_of(self._template(storage.root))
                 self._templates[number] = np.ndarray(shape, dtype, owner, storage.start, storage.strides)
         return self._templates[number]
+
+    def _is_told_apart(self, number: int | None) -> bool:
+        """Whether engines are told different things of a tensor, or once another one has been asked."""
+        constant = None if number is None else self.program.constants.get(number)
+        if constant is not None:
+            return not constant.flags.aligned
+        return number in self._coded or self._is_opaque(number)
 
     def _work(self, instruction: Instruction, engine: Engine) -> Work:
         name = instruction.op.name
