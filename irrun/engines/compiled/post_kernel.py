@@ -14,8 +14,9 @@ from irrun.engines.compiled.posts import KernelPost, operand_names, posted, read
 from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
-FUNCTION = ir.FunctionType(ir.VoidType(), [LONG.as_pointer(), LONG, LONG])
-"""Of a pointer to the arguments, the first column, and that behind the last one: whole vectors."""
+FUNCTION = ir.FunctionType(ir.VoidType(), [LONG.as_pointer(), *[LONG] * 4])
+"""Of a pointer to the arguments, the first column and that behind the last one, which are whole vectors, and rows in
+the same way."""
 
 AXES = ("row",)
 """Along which operands are told their bytes from one to the next."""
@@ -29,8 +30,8 @@ class PostKind:
 
     @property
     def form(self) -> Form:
-        """A result has `rows` rows, `result_row` bytes apart; so have operands, which may lie anywhere."""
-        return Form(("rows", "result", "result_row", *operand_names(self.posts, AXES)))
+        """A result has rows `result_row` bytes apart; so have operands, which may lie anywhere."""
+        return Form(("result", "result_row", *operand_names(self.posts, AXES)))
 
 
 def address_of(kind: PostKind) -> int:
@@ -40,10 +41,12 @@ def address_of(kind: PostKind) -> int:
 
 
 def _write(kind: PostKind, function: ir.Function) -> None:
-    c, (arguments, first, last) = Code(function), function.args
+    c, (arguments, first, last, begin, end) = Code(function), function.args
     b, at = c.b, kind.form.loaded(c, arguments)
 
-    def row(number: Any) -> None:
+    def row(count: Any) -> None:
+        number = b.add(begin, count)
+
         def vector(block: Any) -> None:
             column = b.add(first, b.mul(block, long(LANES)))
 
@@ -55,5 +58,5 @@ def _write(kind: PostKind, function: ir.Function) -> None:
 
         c.loop(b.udiv(b.sub(last, first), long(LANES)), vector)
 
-    c.loop(at["rows"], row)
+    c.loop(b.sub(end, begin), row)
     b.ret_void()

@@ -65,6 +65,9 @@ class ProductKind:
 class ProductCode(ABC):
     """The code of a kernel in the making."""
 
+    _posts_blocks = False
+    """Whether a way computes posts of each block of rows, rather than of all."""
+
     def __init__(self, function: ir.Function, kind: ProductKind) -> None:
         self._c, self._kind = Code(function), kind
         (self._arguments,) = function.args
@@ -78,12 +81,18 @@ class ProductCode(ABC):
         def chunk(first: Any) -> None:
             last = c.least(b.add(first, at["chunk"]), at["columns"])
             self._part(first, last)
-            with b.if_then(b.icmp_unsigned("!=", at["posts"], long(0))):
-                function = b.inttoptr(at["posts"], FUNCTION.as_pointer())
-                b.call(function, [b.inttoptr(at["posts_arguments"], LONG.as_pointer()), first, last])
+            if not self._posts_blocks:
+                self._post(first, last, long(0), at["rows"])
 
         c.share(self._arguments, at["chunk"], at["columns"], chunk)
         b.ret_void()
+
+    def _post(self, first: Any, last: Any, begin: Any, end: Any) -> None:
+        """Compute posts of some columns and rows of the result, which are complete."""
+        b, at = self._c.b, self._at
+        with b.if_then(b.icmp_unsigned("!=", at["posts"], long(0))):
+            function = b.inttoptr(at["posts"], FUNCTION.as_pointer())
+            b.call(function, [b.inttoptr(at["posts_arguments"], LONG.as_pointer()), first, last, begin, end])
 
     @abstractmethod
     def _part(self, first: Any, last: Any) -> None:

@@ -20,6 +20,8 @@ _WORDS, _PLACES = (ir.VectorType(type, STEP) for type in (SHORT, INT))
 class Panels(ProductCode):
     """The code of such a kernel in the making."""
 
+    _posts_blocks = True
+
     def write(self) -> None:
         self._room = FORM.claimed(self._c, self._arguments, self._at)
         super().write()
@@ -111,6 +113,9 @@ class Panels(ProductCode):
                 own, start = sums[row * vectors : (row + 1) * vectors], c.at(place, long(row), at["result_row"])
                 with b.if_then(b.icmp_unsigned(">=", long(row), again), likely=True):
                     self._add(own, start, fresh, many)
+
+            with b.if_then(b.icmp_unsigned("==", b.add(group, groups), at["groups"])):
+                self._post(column, b.add(column, many), wanted, c.least(b.add(wanted, rows), at["rows"]))
 
         c.loop(blocks, block)
 

@@ -46,7 +46,7 @@ CHUNK = 64
 PART = 768
 """Elements of a column that are made f32 at once, about: with the rows that they meet they stay in the first cache."""
 
-PANEL_PART = 768
+PANEL_PART = 1024
 """The same of a panel: with the codes of the next one, and some rows, they stay in the second cache."""
 
 TILE = 16
@@ -245,7 +245,7 @@ def _compiled(
             told["room"] = data_address(scratch[copied:])
         behind = None
         if posts.posts:
-            lying = {name: told[name] for name in ("rows", "result", "result_row")}
+            lying = {name: told[name] for name in ("result", "result_row")}
             behind = posts.form.of(**lying, **operand_arguments(posts.posts, operands, inputs, post_kernel.AXES))
             told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
         held = (groups.weights, data, output, scratch, behind, inputs)
