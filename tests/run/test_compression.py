@@ -312,6 +312,16 @@ def test_chains_that_compute_something_else(tmp_path):
         np.testing.assert_allclose(found, data @ weights.T.astype(np.float32), 1e-4, 1e-2)
 
 
+@pytest.mark.parametrize("name", ["f16", "bf16"])
+def test_weights_of_16_bits_in_bf16(name, tmp_path, monkeypatch):
+    """Products in bf16 read numbers of that type; as many bytes as those of f16."""
+    chain = CHAINS[name]
+    path = model_of(chain, True).save(tmp_path)
+    monkeypatch.setattr("irrun.run.executor.computed_in_bf16", lambda program, engines: frozenset({"MatMul-1"}))
+    assert not compressed(irrun.GraphExecutor(path, precision="bf16"))
+    assert len(compressed(irrun.GraphExecutor(path))) == 1
+
+
 @ENGINES
 @pytest.mark.parametrize("by", ["scale", "zero"])
 def test_factors_along_the_first_axis(by, engine, tmp_path):

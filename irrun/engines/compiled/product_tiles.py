@@ -48,7 +48,7 @@ def many_at_once(rows: int) -> tuple[int, int]:
 
 def rows_of_panels() -> int:
     """Rows from which on panels pay: to bring weights into their order takes as long as some rows."""
-    return 16 if _wide() else 32
+    return 16 if _wide() else 48
 
 
 def panels_at_once(rows: int, columns: int, threads: int) -> tuple[int, int]:

@@ -47,7 +47,7 @@ def compress(program: Program, setting: Setting) -> Program:
     """Raises ExecutionError where constants that are unpacked take more memory than they may."""
     if not setting.compressed or not setting.anew:
         return program
-    compression = _Compression(program)
+    compression = _Compression(program, setting.bf16 or frozenset())
     multiplied = compression.integers() if setting.quantized else {}
     taken = compression.taken() | multiplied
     instructions = [
@@ -93,10 +93,10 @@ def _expand(program: Program, setting: Setting, kept: Container[int]) -> None:
 
 
 class _Compression:
-    """What of a program is compressed weights, and who reads them."""
+    """What of a program is compressed weights, and who reads them; some ops are computed in bf16."""
 
-    def __init__(self, program: Program) -> None:
-        self._program = program
+    def __init__(self, program: Program, narrow: frozenset[str]) -> None:
+        self._program, self._narrow = program, narrow
         self._makers, self._readers = program.makers(), program.readers()
         self._found: dict[int, CompressedWeights | None] = {}
         self._turns: dict[int, int] = {}
@@ -180,7 +180,7 @@ class _Compression:
                 final = self._readers[read]
             if not {number, read}.isdisjoint(self._program.results):
                 return False
-            if not all(self._reads(other, read) and not (halves and self._has_many_rows(other)) for other in final):
+            if not all(self._reads(other, read) and not (halves and self._is_dense(other)) for other in final):
                 return False
         return True
 
@@ -217,7 +217,11 @@ class _Compression:
                 return False
         return made not in self._program.results
 
-    def _has_many_rows(self, instruction: Instruction) -> bool:
+    def _is_dense(self, instruction: Instruction) -> bool:
+        """Whether weights of 16 bits are converted for an instruction: it always has many rows, or computes in bf16,
+        which takes as much memory."""
+        if instruction.op.name in self._narrow and instruction.op.trait(MatrixProduct) is not None:
+            return True
         trait, shape = instruction.op.trait(MatrixProduct), self._shape(instruction.inputs[0], static=False)
         if trait is None or shape is None:
             return False
