@@ -6,9 +6,11 @@ from engines.works import computed, plain, posted, work_of
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernel")
 
+import ml_dtypes
 from run.models import ADD, anything, model, saved
 
 import irrun
+from irrun.engines.compiled import bf16
 from irrun.engines.compiled import elementwise as module
 from irrun.engines.compiled.engine import ELEMENTWISE, LEAST, CompiledEngine
 from irrun.engines.compiled.functions import BINARY as BINARY_FUNCTIONS
@@ -18,6 +20,7 @@ from irrun.engines.compiled.team import Team
 from irrun.engines.work import Post
 
 TEAM = Team(2)
+BF16 = ml_dtypes.bfloat16
 ATTRS = {
     "Clamp-1": {"min": -0.5, "max": 0.75},
     "Elu-1": {"alpha": 0.7},
@@ -346,3 +349,30 @@ def test_a_chain_goes_to_one_engine(engine, tmp_path):
     assert np.isnan(result[0, 0, 0, 0])
     (prepared,) = executor._whole.preparation._kept.values()
     assert [len(own.parts) for own in prepared.program.instructions if own.compiled] == [3]
+
+
+@pytest.mark.skipif(not bf16.is_made(), reason="the processor makes no bf16")
+@pytest.mark.parametrize("name", sorted(ELEMENTWISE))
+def test_bf16_is_computed_in_f32_and_rounded_once(name):
+    """Whole rows and parts of vectors, turned and with gaps; operands of the same shape, of a row and of one number."""
+    rng = np.random.default_rng(71)
+
+    def laid(shape, way):
+        """Numbers between 1 and 2 in C order, with gaps, or turned."""
+        wide = (1 + rng.random((*shape[:-1], shape[-1] + 5))).astype(BF16)
+        return {"dense": wide[..., 5:].copy(), "gaps": wide[..., 3:-2], "turned": wide[..., 5:].T.copy().T}[way]
+
+    for shape in ((3, 70, 40), (300, 7), (1000,)):
+        for way in ("dense", "gaps", "turned"):
+            for other in (laid(shape, way), laid(shape[-1:], "dense"), np.array(1.5, BF16)):
+                own = [laid(shape, way), other] if name in BINARY else [laid(shape, way)]
+                arrays, attrs = [*own, laid(shape, way)], ATTRS.get(name, {})
+                posts = [Post("Multiply-1", {}, len(own)), Post("Sigmoid-1", {})]
+                exact = [array.astype(np.float32) for array in arrays]
+                expected = posted(posts, plain(name, attrs, exact[: len(own)], {"T": "f32"}), exact)
+                work = work_of(name, attrs, arrays, [(shape, "bf16")], posts)
+                found = module.COMPILERS[name](work, TEAM)
+                assert found is not None
+                result = computed(found, work, arrays)[0]
+                assert result.dtype == BF16
+                np.testing.assert_allclose(result.astype(np.float32), expected, rtol=2**-8, atol=1e-6)

@@ -6,7 +6,7 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, NUMBERS, SHORT, Code, floats, ints
+from irrun.engines.compiled.code import FLOAT, FLOATS, INT, INTS, LANES, NUMBERS, SHORT, SHORTS, Code, floats, ints
 from irrun.engines.compiled.compiler import features
 from irrun.engines.memory import ITEM
 
@@ -33,10 +33,17 @@ def item_of(type: str | None) -> int:
 
 
 def number_of(c: Code, type: str, address: Any) -> Any:
-    """A number of f32 or bf16 in memory, as f32."""
+    """A number of f32 or bf16 anywhere in memory, as f32."""
     if type == "f32":
-        return c.load(address, FLOAT)
-    return c.b.bitcast(c.b.shl(c.b.zext(c.load(address, SHORT, 2), INT), ir.Constant(INT, 16)), FLOAT)
+        return c.load(address, FLOAT, 1)
+    return c.b.bitcast(c.b.shl(c.b.zext(c.load(address, SHORT, 1), INT), ir.Constant(INT, 16)), FLOAT)
+
+
+def vector_of(c: Code, type: str, address: Any, inside: Any) -> Any:
+    """The lanes of a vector of these that are `inside`, all for None, as f32."""
+    if type == "f32":
+        return c.some(address, FLOATS, inside, 1)
+    return widened(c, c.some(address, SHORTS, inside, 1))
 
 
 def widened(c: Code, bits: Any) -> Any:

@@ -1,4 +1,4 @@
-"""Element-wise ops of f32 and what follows them in one pass, whatever order of axes the data lie in."""
+"""Element-wise ops of f32 or bf16 and what follows them in one pass, whatever order of axes the data lie in."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from irrun.engines.axes import Sizes, dense_strides, given_alike, merged, ordered_strides, spread_order
 from irrun.engines.compiled import remainders
-from irrun.engines.compiled.code import FLOATS, LANES, LINE, Code, Form, long
+from irrun.engines.compiled.bf16 import is_made, item_of, put, vector_of
+from irrun.engines.compiled.code import LANES, Code, Form, long
 from irrun.engines.compiled.engine import ELEMENTWISE
 from irrun.engines.compiled.posts import (
     KernelPost,
@@ -27,7 +28,7 @@ from irrun.engines.compiled.posts import (
 from irrun.engines.compiled.quantization import FAKE_QUANTIZE, LIMITS, loaded
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import Team
-from irrun.engines.memory import ITEM, data_address
+from irrun.engines.memory import data_address
 from irrun.engines.orders import leading
 from irrun.engines.vectorized.posts import nanoseconds_of
 from irrun.engines.work import Arrays, Call, Compiled, Operand, Post, Work
@@ -52,9 +53,10 @@ AXES = ("matrix", "row")
 
 @dataclass(frozen=True, slots=True)
 class ElementKind:
-    """What a kernel is compiled for: the op itself and what follows it."""
+    """What a kernel is compiled for: the op itself and what follows it, and the type of all numbers in memory."""
 
     posts: tuple[KernelPost, ...]
+    type: str = "f32"
 
     @property
     def form(self) -> Form:
@@ -73,20 +75,26 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         return None
     (position, data, head), output = found, work.outputs[0]
     order = spread_order(data)
-    if data.type != "f32" or output.type != "f32" or not output.shape or order is None:
+    type, item = data.type, item_of(data.type)
+    if (
+        not (type == "f32" or (type == "bf16" and is_made()))
+        or output.type != type
+        or not output.shape
+        or order is None
+    ):
         return None
     whole = replace(work, posts=[head, *work.posts])
-    posts, operands = kernel_posts(whole, output.shape, order, quantizing=True)
+    posts, operands = kernel_posts(whole, output.shape, order, quantizing=type == "f32", type=type)
     if len(posts) < len(whole.posts):
         return None
     moved = tuple(output.shape[axis] for axis in order)
-    own, lines = dense_strides(moved), tuple(data.strides[axis] for axis in order)
+    own, lines = dense_strides(moved, item), tuple(data.strides[axis] for axis in order)
     along = [post.along for post in posts if post.along is not None]
-    others = [(*one.strides, ITEM if inner else 0) for one, inner in zip(operands, along, strict=True)]
+    others = [(*one.strides, item if inner else 0) for one, inner in zip(operands, along, strict=True)]
     sizes, (_, lines, *steps) = merged(moved, [own, lines, *others])
     constants = [work.inputs[one.number] for one in operands]
-    sizes, lines, steps, repeated = _widened(sizes, lines, steps, constants)
-    if len(sizes) > len(AXES) + 1 or any(walked and walked[-1] not in (0, ITEM) for walked in steps):
+    sizes, lines, steps, repeated = _widened(sizes, lines, steps, constants, item)
+    if len(sizes) > len(AXES) + 1 or any(walked and walked[-1] not in (0, item) for walked in steps):
         return None
     lacking = len(AXES) + 1 - len(sizes)
     matrices, rows, columns = (1,) * lacking + sizes
@@ -94,7 +102,7 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         one._replace(strides=((0,) * lacking + walked)[:-1]) for one, walked in zip(operands, steps, strict=True)
     )
     lying = iter(bool(walked and walked[-1]) for walked in steps)
-    kind = ElementKind(tuple(post if post.along is None else post._replace(along=next(lying)) for post in posts))
+    kind = ElementKind(tuple(post if post.along is None else post._replace(along=next(lying)) for post in posts), type)
     blocks, size = -(-columns // PART), prod(sizes)
     parts, chunk = matrices * rows * blocks, max(CHUNK // min(columns, PART), 1)
     told = {"items": -(-parts // chunk), "chunk": chunk, "parts": parts, "blocks": blocks, "rows": rows}
@@ -113,12 +121,12 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         held, seconds = (read, outputs, limits), size * nanoseconds_of(work) * 1e-9
         return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
 
-    result = replace(output, strides=ordered_strides(order, moved, ITEM))
-    return Compiled(bind, gives=given_alike(result, size * ITEM))
+    result = replace(output, strides=ordered_strides(order, moved, item))
+    return Compiled(bind, gives=given_alike(result, size * item))
 
 
 def _widened(
-    sizes: Sizes, lines: Sizes, steps: Sequence[Sizes], operands: Sequence[Operand | None]
+    sizes: Sizes, lines: Sizes, steps: Sequence[Sizes], operands: Sequence[Operand | None], item: int
 ) -> tuple[Sizes, Sizes, list[Sizes], dict[int, Array]]:
     """Several short rows as one, such as pixels of three colours: sizes, and strides of the data and of operands, some
     of which are constants that are `repeated` then, by their places. As they were where that cannot be."""
@@ -129,8 +137,8 @@ def _widened(
     times = max(n for n in range(1, WIDEST // columns + 1) if rows % n == 0)
     repeated: dict[int, Array] = {}
     for n, (walked, operand) in enumerate(zip([lines, *steps], [None, *operands], strict=True)):
-        if walked[-2:] not in ((0, 0), (columns * ITEM, ITEM)):
-            if operand is None or operand.value is None or operand.value.size != columns or walked[-2:] != (0, ITEM):
+        if walked[-2:] not in ((0, 0), (columns * item, item)):
+            if operand is None or operand.value is None or operand.value.size != columns or walked[-2:] != (0, item):
                 return as_they_are
             repeated[n - 1] = np.tile(operand.value.reshape(-1), times)
     if times * columns < LANES:
@@ -153,31 +161,31 @@ def data_of(work: Work) -> tuple[int, Operand, Post] | None:
     return position, (first, second)[position], Post(work.name, work.attrs, 1 - position, reflected=position == 1)
 
 
-def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
+def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], number: Any) -> None:
     b = c.b
-    first = b.mul(item, at["chunk"])
+    first, item = b.mul(number, at["chunk"]), item_of(kind.type)
     quantizing = {number: loaded(c, at[name]) for number, name in quantization_names(kind.posts).items()}
 
     def part(number: Any) -> None:
         place = b.add(first, number)
         line, begin = b.udiv(place, at["blocks"]), b.mul(b.urem(place, at["blocks"]), at["block"])
         places = {"matrix": b.udiv(line, at["rows"]), "row": b.urem(line, at["rows"])}
-        target = c.at(at["target"], b.add(b.mul(line, at["columns"]), begin), ITEM)
-        source = c.at(at["data"], begin, ITEM)
+        target = c.at(at["target"], b.add(b.mul(line, at["columns"]), begin), item)
+        source = c.at(at["data"], begin, item)
         for axis, place in places.items():
             source = c.at(source, place, at[f"data_{axis}"])
         count = c.least(at["block"], b.sub(at["columns"], begin))
         whole = b.udiv(count, long(LANES))
 
         def vector(number: Any, inside: Any) -> None:
-            column, offset = b.add(begin, b.mul(number, long(LANES))), b.mul(number, long(LINE))
+            column, offset = b.add(begin, b.mul(number, long(LANES))), b.mul(number, long(LANES * item))
 
             def read(n: int, along: bool) -> Any:
-                return read_operand(c, at, n, places, column, inside, along=along)
+                return read_operand(c, at, n, places, column, inside, along=along, type=kind.type)
 
             own = b.add(source, offset)
-            value = posted(c, kind.posts, c.some(own, FLOATS, inside), read, quantizing)
-            c.put(value, b.add(target, offset), inside)
+            value = posted(c, kind.posts, vector_of(c, kind.type, own, inside), read, quantizing)
+            put(c, kind.type, value, b.add(target, offset), inside)
 
         c.times(whole, lambda n: vector(n, None))
         rest = b.sub(count, b.mul(whole, long(LANES)))
@@ -189,7 +197,8 @@ def _chunk(kind: ElementKind, c: Code, at: dict[str, Any], item: Any) -> None:
 
 def division(work: Work, team: Team) -> Compiled | None:
     """Divide-1, of integers by another loop."""
-    return element_wise(work, team) if work.outputs[0].type == "f32" else remainders.compile(work, team)
+    floats = work.outputs[0].type in ("f32", "bf16")
+    return element_wise(work, team) if floats else remainders.compile(work, team)
 
 
 COMPILERS = {**dict.fromkeys(ELEMENTWISE, element_wise), FAKE_QUANTIZE: element_wise, "Divide-1": division}

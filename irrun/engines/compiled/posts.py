@@ -7,10 +7,11 @@ from functools import cache
 from typing import Any
 
 from irrun.engines.axes import reshaped_strides
-from irrun.engines.compiled.code import FLOAT, FLOATS, Code
+from irrun.engines.compiled.bf16 import item_of, number_of, vector_of
+from irrun.engines.compiled.code import Code
 from irrun.engines.compiled.functions import BINARY, function_of
 from irrun.engines.compiled.quantization import FAKE_QUANTIZE, numbers_of, quantized
-from irrun.engines.memory import ITEM, data_address
+from irrun.engines.memory import data_address
 from irrun.engines.vectorized.posts import operand_strides
 from irrun.engines.work import Post, Work
 from irrun.records import NamedTuple
@@ -41,17 +42,22 @@ class KernelOperand(NamedTuple):
 
 
 def kernel_posts(
-    work: Work, shape: tuple[int, ...], order: Sequence[int] | None = None, *, quantizing: bool = False
+    work: Work,
+    shape: tuple[int, ...],
+    order: Sequence[int] | None = None,
+    *,
+    quantizing: bool = False,
+    type: str = "f32",
 ) -> tuple[tuple[KernelPost, ...], tuple[KernelOperand, ...]]:
     """The first posts of a work, as many as a kernel can compute that sees the result as `shape`, and the operands of
-    those that have one. Axes of `shape` are gone through in `order` where that is given. One of a kernel that is
-    `quantizing` is told `quantizations` besides."""
+    those that have one, which are of the `type`. Axes of `shape` are gone through in `order` where that is given. One
+    of a kernel that is `quantizing` is told `quantizations` besides."""
     posts: list[KernelPost] = []
     operands: list[KernelOperand] = []
     for post in work.posts:
-        strides = _strides_of(work, post, shape, order or range(len(shape)))
+        strides = _strides_of(work, post, shape, order or range(len(shape)), type)
         if strides is not None and post.operand is not None:
-            posts.append(KernelPost(post.name, strides[-1] == ITEM, REFLECTED if post.reflected else ()))
+            posts.append(KernelPost(post.name, strides[-1] > 0, REFLECTED if post.reflected else ()))
             operands.append(KernelOperand(post.operand, strides[:-1]))
         elif post.operand is None and not post.parameters and function_of(post.name, post.attrs) is not None:
             posts.append(KernelPost(post.name, attrs=tuple(post.attrs.items())))
@@ -62,18 +68,20 @@ def kernel_posts(
     return tuple(posts), tuple(operands)
 
 
-def _strides_of(work: Work, post: Post, shape: tuple[int, ...], order: Sequence[int]) -> tuple[int, ...] | None:
+def _strides_of(
+    work: Work, post: Post, shape: tuple[int, ...], order: Sequence[int], type: str
+) -> tuple[int, ...] | None:
     """The strides of the operand of a post; None where there is none, or kernels do not compute it."""
     operand = work.other(post)
     if operand is None or post.name not in BINARY:
         return None
-    if operand.type != "f32" or operand.layout is not None or operand.compressed is not None:
+    if operand.type != type or operand.layout is not None or operand.compressed is not None:
         return None
     if not broadcasts_by_numpy(post.attrs) or (post.reflected and post.name in DIVISORS):
         return None
     own = work.outputs[0].shape
     strides = reshaped_strides(own, operand_strides(post.name, operand, own), shape)
-    if strides is None or min(strides) < 0 or strides[order[-1]] not in (0, ITEM):
+    if strides is None or min(strides) < 0 or strides[order[-1]] not in (0, item_of(type)):
         return None
     return tuple(strides[axis] for axis in order)
 
@@ -136,11 +144,19 @@ def operand_start(c: Code, at: Mapping[str, Any], n: int, places: Mapping[str, A
 
 
 def read_operand(
-    c: Code, at: Mapping[str, Any], n: int, places: Mapping[str, Any], column: Any, inside: Any, *, along: bool
+    c: Code,
+    at: Mapping[str, Any],
+    n: int,
+    places: Mapping[str, Any],
+    column: Any,
+    inside: Any,
+    *,
+    along: bool,
+    type: str = "f32",
 ) -> Any:
     """A vector of it: from a column on, the lanes that are `inside` if not all are, or one number for all. It may lie
     anywhere, as constants do."""
     start = operand_start(c, at, n, places)
     if not along:
-        return c.splat(c.load(start, FLOAT, 1))
-    return c.some(c.at(start, column, ITEM), FLOATS, inside, 1)
+        return c.splat(number_of(c, type, start))
+    return vector_of(c, type, c.at(start, column, item_of(type)), inside)
