@@ -130,6 +130,18 @@ def test_panels_of_many_rows(type, group, monkeypatch):
             np.testing.assert_allclose(call(), expected, 1e-4, 1e-6 * expected.max())
 
 
+@pytest.mark.parametrize("rows", [3, 12, 16, 70])
+@pytest.mark.parametrize("type", ["f16", "bf16"])
+def test_codes_of_16_bits_with_scales_and_zero_points(type, rows):
+    """In groups, with both, one of them, and neither."""
+    codes = weights(type, 70, 192, 64).codes
+    scale, zero = (rng.uniform(1, 2, (70, 3, 1)).astype(np.float32) for _ in range(2))
+    data = rng.standard_normal((rows, 192)).astype(np.float32)
+    for factors in ((scale, zero), (scale, None), (None, zero), (None, None)):
+        matrix = CompressedWeights(type, codes, (70, 3, 64), (70, 192), *factors)
+        assert_product(compiled(CompiledEngine(2), matrix, data)(), data, matrix.dense().T)
+
+
 def test_rows_and_columns_of_panels():
     """As many threads as there are have columns, and few rows are computed twice."""
     if not product_tiles._wide():

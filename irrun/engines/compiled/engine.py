@@ -103,6 +103,9 @@ LEAST = {
 """Elements of the result of an op, of the data of a reduction, or scores of an attention, from which on works that are
 computed several times are a reason to load llvmlite; once it is there it takes smaller ones, too."""
 
+OF_BF16 = 8
+"""How many times as long an element of bf16 takes without it, about."""
+
 CONVERSIONS = frozenset({*((type, "f32") for type in ("f16", "u8", "i8", "u16", "i16")), ("f32", "f16")})
 """Types that the module `conversion` converts, and into which ones."""
 
@@ -199,7 +202,8 @@ class CompiledEngine:
             size = scores_of(work)
         if work.name in REDUCTIONS:
             size = prod(work.required(1)[0].shape)
-        return not self._once and size >= LEAST[work.name]
+        ease = OF_BF16 if work.outputs[0].type == "bf16" else 1
+        return not self._once and size * ease >= LEAST[work.name]
 
     def unaligned(self, name: str) -> bool:
         """Weights are laid out anew, and what posts read is read from anywhere."""
