@@ -63,10 +63,9 @@ def load_engines(
             parallel = None if engine is None or engine.alone else engine.parallel
             quantized = engine is not None and engine.leaves_codes and not once
             coding = engine is not None and engine.pairs and not once
+            loaded = None if engine is None else engine.expect_compiled
             options = {"once": once, "quantized": quantized, "coding": coding}
-            found.append(
-                CompiledEngine(count, parallel, loaded=bool if engine is None else engine.expect_compiled, **options)
-            )
+            found.append(CompiledEngine(count, parallel, loaded=loaded, **options))
     from irrun.engines.vectorized.engine import VectorizedEngine
 
     others = {engine.name for engine in found}

@@ -450,8 +450,5 @@ def _is_light(program: Program) -> bool:
 def _reads_weights_openly(program: Program) -> bool:
     """Whether an instruction that reads weights has sizes that only a run tells."""
     large = {number for number, array in program.constants.items() if array.nbytes > MAX_OPEN_WEIGHTS}
-    weights, unsized = (
-        large.union(program.compressed),
-        [own for own in program.instructions if is_unsized(program, own)],
-    )
-    return any(not weights.isdisjoint(instruction.operands) for instruction in unsized)
+    weights = large.union(program.compressed)
+    return any(is_unsized(program, own) and not weights.isdisjoint(own.operands) for own in program.instructions)

@@ -19,7 +19,6 @@ from irrun.engines.compiled.code import (
     LANES,
     LINE,
     LONG,
-    SHORTS,
     Code,
     Form,
     floats,
@@ -101,10 +100,8 @@ def address_of(kind: AttentionKind) -> int:
 
 def hidden(c: Code, type: str | None, mask: Any, first: Any, inside: Any) -> Any:
     """What a mask of a type adds to the scores of some keys from `first` on."""
-    if type == "f32":
-        return c.some(c.at(mask, first, ITEM), FLOATS, inside)
-    if type == "bf16":
-        return bf16.widened(c, c.some(c.at(mask, first, ITEM // 2), SHORTS, inside, 2))
+    if type in ("f32", "bf16"):
+        return bf16.vector_of(c, type, c.at(mask, first, bf16.item_of(type)), inside)
     seen = c.b.icmp_unsigned("!=", c.some(c.b.add(mask, first), BYTES, inside), ir.Constant(BYTES, None))
     return c.b.select(seen, floats(0.0), floats(float(MASKED)))
 

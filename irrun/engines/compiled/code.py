@@ -116,7 +116,7 @@ class Code:
 
     def store(self, value: Any, address: Any) -> None:
         """Write to an address that is a multiple of 4 bytes."""
-        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 4
+        self.put(value, address, None)
 
     def some(self, address: Any, type: ir.VectorType, inside: Any, align: int | None = None) -> Any:
         """The lanes of a vector in memory that are `inside`, zeros for others, which are not read; all where it is
@@ -363,7 +363,7 @@ class Code:
 
     def keep(self, value: Any, address: Any) -> None:
         """Store a value at any address, aligned or not."""
-        self.b.store(value, self.b.inttoptr(address, value.type.as_pointer())).align = 1
+        self.put(value, address, None, 1)
 
     def share(self, next: Any, step: Any, count: Any, body: Callable[[Any], None]) -> None:
         """What `body` does with every `step`-th number below `count`: each is taken by one of the threads that run

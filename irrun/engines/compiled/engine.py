@@ -151,7 +151,7 @@ class CompiledEngine:
         threads: int,
         parallel: Callable[[int, int], object] | None = None,
         *,
-        loaded: Callable[[], object] = bool,
+        loaded: Callable[[], object] | None = None,
         once: bool = False,
         quantized: bool = False,
         coding: bool = False,
@@ -231,7 +231,8 @@ class CompiledEngine:
 
         if self._team is None:
             self._team = Team(self.threads, self._parallel)
-            self._loaded()
+            if self._loaded is not None:
+                self._loaded()
         return self._team
 
     def reorder(self, operand: Operand, layout: Layout | None) -> Compiled:

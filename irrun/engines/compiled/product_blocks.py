@@ -6,8 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, INT, LONG, Values, long
-from irrun.engines.compiled.decoding import STEP
+from irrun.engines.compiled.code import FLOAT, INT, LINE, LONG, Values, long
+from irrun.engines.compiled.decoding import STEP, bytes_of_step
 from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode
 from irrun.engines.memory import ITEM
 
@@ -30,6 +30,7 @@ class Blocks(ProductCode):
             self._block(begin, c.least(size, b.sub(last, begin)))
 
         c.loop(c.blocks(b.sub(last, first), size), block)
+        self._post(first, last, long(0), self._at["rows"])
 
     def _block(self, first: Any, many: Any) -> None:
         """Some columns, a part of the groups after the other: the weights are made f32, and multiplied."""
@@ -53,6 +54,29 @@ class Blocks(ProductCode):
             c.loop(c.blocks(at["rows"], rows), some_rows)
 
         c.loop(c.blocks(at["groups"], at["part"]), part)
+
+    def _unpack(self, column: Any, target: Any, group: Any, groups: Any) -> None:
+        """Write the values of some groups of a column."""
+        c, b, at, kind = self._c, self._c.b, self._at, self._kind
+        codes = c.at(at["codes"], column, at["code_row"])
+        following = b.mul(at["code_row"], long(BLOCK_WIDTH))
+
+        def each(number: Any) -> None:
+            own = b.add(group, number)
+            shift, scale = self._factor("zero", column, own), self._factor("scale", column, own)
+
+            def step(position: Any) -> None:
+                code = b.mul(b.add(b.mul(own, at["steps"]), position), long(bytes_of_step(kind.type)))
+                place = b.mul(b.add(b.mul(number, at["steps"]), position), long(STEP * ITEM))
+                c.prefetch(b.add(b.add(codes, code), following))
+                for half, values in enumerate(self._decoder.in_order(self._decoder.decoded(b.add(codes, code), shift))):
+                    address = b.add(b.add(target, place), long(LINE * half))
+                    scaled = values if scale is None else b.fmul(values, scale)
+                    c.store(scaled, address)
+
+            self._steps(step)
+
+        c.loop(groups, each)
 
     def _sums(self, row: Any, first: Any, column: Any, many: Any, group: Any, groups: Any) -> None:
         """What some groups add to some rows and columns of the result; those beyond its end go nowhere."""

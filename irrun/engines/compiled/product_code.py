@@ -12,10 +12,9 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, LANES, LINE, LONG, Code, Form, Values, long
-from irrun.engines.compiled.decoding import STEP, Decoder, bytes_of_step
+from irrun.engines.compiled.code import FLOAT, LANES, LONG, Code, Form, Values, long
+from irrun.engines.compiled.decoding import Decoder
 from irrun.engines.compiled.post_kernel import FUNCTION
-from irrun.engines.memory import ITEM
 from irrun.records import dataclass
 
 MAX_UNROLLED = 4
@@ -65,9 +64,6 @@ class ProductKind:
 class ProductCode(ABC):
     """The code of a kernel in the making."""
 
-    _posts_blocks = False
-    """Whether a way computes posts of each block of rows, rather than of all."""
-
     def __init__(self, function: ir.Function, kind: ProductKind) -> None:
         self._c, self._kind = Code(function), kind
         (self._arguments,) = function.args
@@ -79,10 +75,7 @@ class ProductCode(ABC):
         c, b, at = self._c, self._c.b, self._at
 
         def chunk(first: Any) -> None:
-            last = c.least(b.add(first, at["chunk"]), at["columns"])
-            self._part(first, last)
-            if not self._posts_blocks:
-                self._post(first, last, long(0), at["rows"])
+            self._part(first, c.least(b.add(first, at["chunk"]), at["columns"]))
 
         c.share(self._arguments, at["chunk"], at["columns"], chunk)
         b.ret_void()
@@ -96,30 +89,7 @@ class ProductCode(ABC):
 
     @abstractmethod
     def _part(self, first: Any, last: Any) -> None:
-        """Some columns of the result, or of what posts are to make it of."""
-
-    def _unpack(self, column: Any, target: Any, group: Any, groups: Any) -> None:
-        """Write the values of some groups of a column."""
-        c, b, at, kind = self._c, self._c.b, self._at, self._kind
-        codes = c.at(at["codes"], column, at["code_row"])
-        following = b.mul(at["code_row"], long(BLOCK_WIDTH))
-
-        def each(number: Any) -> None:
-            own = b.add(group, number)
-            shift, scale = self._factor("zero", column, own), self._factor("scale", column, own)
-
-            def step(position: Any) -> None:
-                code = b.mul(b.add(b.mul(own, at["steps"]), position), long(bytes_of_step(kind.type)))
-                place = b.mul(b.add(b.mul(number, at["steps"]), position), long(STEP * ITEM))
-                c.prefetch(b.add(b.add(codes, code), following))
-                for half, values in enumerate(self._decoder.in_order(self._decoder.decoded(b.add(codes, code), shift))):
-                    address = b.add(b.add(target, place), long(LINE * half))
-                    scaled = values if scale is None else b.fmul(values, scale)
-                    c.store(scaled, address)
-
-            self._steps(step)
-
-        c.loop(groups, each)
+        """Some columns of the result, with posts."""
 
     def _factor(self, name: str, column: Any, group: Any) -> Any:
         """The scale or zero point of a group in all lanes; None where there is none."""

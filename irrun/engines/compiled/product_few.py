@@ -30,6 +30,7 @@ class FewRows(ProductCode):
             self._rows([c.least(c.at(begin, blocks, n), b.sub(last, long(1))) for n in range(size)])
 
         c.loop(blocks, columns)
+        self._post(first, last, long(0), self._at["rows"])
 
     def _rows(self, numbers: list[Any]) -> None:
         c, b, at, size = self._c, self._c.b, self._at, long(self._kind.rows)

@@ -20,8 +20,6 @@ _WORDS, _PLACES = (ir.VectorType(type, STEP) for type in (SHORT, INT))
 class Panels(ProductCode):
     """The code of such a kernel in the making."""
 
-    _posts_blocks = True
-
     def write(self) -> None:
         self._room = FORM.claimed(self._c, self._arguments, self._at)
         super().write()

@@ -77,6 +77,10 @@ class _Groups:
         count = self.steps // steps
         return _Groups(self.weights, count, steps, self.arguments | {"groups": count, "steps": steps})
 
+    def part(self, most: int) -> int:
+        """How many groups have about so many elements at most, where all parts of a row are of one size."""
+        return -(-self.count // -(-self.count * self.steps * STEP // most))
+
     def kind(self, columns: int, rows: int) -> ProductKind:
         weights = self.weights
         return ProductKind(
@@ -173,8 +177,7 @@ def _blocks(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
     """Codes of some columns are made f32 once for all rows."""
     columns, groups = groups.weights.shape[0], groups.parted()
     size = STEP * groups.steps
-    parts = -(-groups.count * size // PART)
-    part = -(-groups.count // parts)
+    part = groups.part(PART)
     chunk = min(CHUNK, max(-(-columns // (team.count * TILE)), 1) * TILE)
     row = part * size * ITEM + ALIGNMENT
     room = {"chunk": chunk, "part": part, "room_row": row, "room_size": BLOCK_WIDTH * row}
@@ -187,12 +190,11 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
     """The same of so many columns, term by term, that one element of a row meets several vectors of them."""
     (columns, inner), groups = groups.weights.shape, groups.parted()
     size, code_row = STEP * groups.steps, groups.arguments["code_row"]
-    parts = -(-groups.count * size // PANEL_PART)
-    part = -(-groups.count // parts)
+    part = groups.part(PANEL_PART)
     at_once, side = panels_at_once(rows, columns, team.count)
     room = {"chunk": side, "part": part, "room_size": side * part * size * ITEM, "ahead": side * team.count}
     room["pace"] = -(-side * code_row // (-(-rows // at_once) * inner))
-    kind = replace(groups.kind(side, at_once), steps=groups.steps, way="panels")
+    kind = replace(groups.kind(side, at_once), steps=0, way="panels")  # which is the same for groups of all sizes
     return _compiled(work, groups, kind, rows, strides, room, team.count, team)
 
 

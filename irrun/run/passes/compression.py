@@ -220,9 +220,9 @@ class _Compression:
     def _is_dense(self, instruction: Instruction) -> bool:
         """Whether weights of 16 bits are converted for an instruction: it always has many rows, or computes in bf16,
         which takes as much memory."""
-        if instruction.op.name in self._narrow and instruction.op.trait(MatrixProduct) is not None:
-            return True
         trait, shape = instruction.op.trait(MatrixProduct), self._shape(instruction.inputs[0], static=False)
+        if trait is not None and instruction.op.name in self._narrow:
+            return True
         if trait is None or shape is None:
             return False
         least = [(size.low or 0) if isinstance(size, Dim) else size for size in shape]
