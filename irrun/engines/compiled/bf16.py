@@ -20,6 +20,7 @@ class _BFloat(ir.Type):  # type: ignore[misc]  # llvmlite has no types
 
 
 _NARROW = ir.VectorType(_BFloat(), 2 * LANES)
+"""The same as numbers."""
 
 
 def is_made() -> bool:
@@ -55,6 +56,13 @@ def narrowed(c: Code, low: Any, high: Any) -> Any:
     """The bits of two vectors of f32, one behind the other, rounded, to even ones where they are halfway."""
     made = c.call("llvm.x86.avx512bf16.cvtne2ps2bf16.512", _NARROW, high, low)
     return c.b.bitcast(made, PAIRS)
+
+
+def added(c: Code, sums: Any, one: Any, other: Any) -> Any:
+    """A vector of f32 with the products of two pairs of numbers added to each lane, of which vectors of i32 have the
+    bits. What is no normal number counts as 0."""
+    pairs = (c.b.bitcast(own, _NARROW) for own in (one, other))
+    return c.call("llvm.x86.avx512bf16.dpbf16ps.512", FLOATS, sums, *pairs)
 
 
 def put(c: Code, type: str, value: Any, address: Any, inside: Any) -> None:

@@ -11,8 +11,9 @@ from typing import Any
 import numpy as np
 
 from irrun.engines.axes import Strided, unless_so
-from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, FlashKind, tile
+from irrun.engines.compiled.flash_form import FORM, HEAD, KEYS, TILED, FlashKind, tile
 from irrun.engines.compiled.flash_kernel import address_of
+from irrun.engines.compiled.flash_pairs import PairedBlock
 from irrun.engines.compiled.flash_tiles import TiledBlock
 from irrun.engines.compiled.flash_vectors import VectorBlock
 from irrun.engines.compiled.sequence import Kernel
@@ -62,7 +63,7 @@ def attention(work: Work, team: Team) -> Compiled | None:
     shared = team.count > 1 and seconds > SHARED_SECONDS
     block = _block(rows, heads, team.count if shared else 1, size[0])
     blocks, room = -(-rows // block), aligned(kind.room_size(block))
-    address = address_of(kind, TiledBlock if kind.type == "bf16" else VectorBlock)
+    address = address_of(kind, VectorBlock if kind.type == "f32" else TiledBlock if size == TILED else PairedBlock)
     numbers = np.indices(shape[:-2], np.int64).reshape(len(shape) - 2, heads)
     known: dict[Lying, Array] = {}
     told = {"items": heads * blocks, "room_size": room, "blocks": blocks, "block": block, "rows": rows, "keys": keys}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from irrun.engines.compiled import amx
+from irrun.engines.compiled import amx, bf16
 from irrun.engines.compiled.code import LANES, LINE, Form, vectors_of
 from irrun.engines.compiled.compiler import features
 from irrun.engines.memory import ITEM
@@ -15,7 +15,7 @@ KEYS = 256
 TILE, TILE_WIDE = (6, 1), (12, 2)
 """Rows and vectors of columns whose sums are in registers, of which there are 16, or 32 where they are wide."""
 
-TILE_BF16 = (2 * LANES, 2)
+TILED = (2 * LANES, 2)
 """The same where they are in four tiles of the processor."""
 
 HEAD = ("query", "key", "value", "mask", "sink", "result")
@@ -107,7 +107,8 @@ class FlashKind:
 def tile(type: str) -> tuple[int, int] | None:
     """Rows and vectors of columns that are computed at once; None where there are no instructions for a type."""
     if type != "f32":
-        return TILE_BF16 if type == "bf16" and amx.is_there() else None
+        wide = TILED if amx.is_there() else TILE_WIDE
+        return wide if type == "bf16" and bf16.is_made() else None
     if "avx512f" in features():
         return TILE_WIDE
     return None if is_x86() and "fma" not in features() else TILE

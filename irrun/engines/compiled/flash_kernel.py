@@ -1,7 +1,8 @@
 """What attention of many rows is compiled to: a block of keys after the other for a block of rows, of whose scores only
 those of a few rows and the keys of a block are ever there (flash attention, https://arxiv.org/abs/2205.14135).
 
-Threads share blocks of rows. What multiplies these is in `flash_vectors.py`, for any processor, and `flash_tiles.py`.
+Threads share blocks of rows. What multiplies these is in `flash_vectors.py`, for any processor, `flash_pairs.py` and
+`flash_tiles.py`.
 """
 
 from __future__ import annotations

@@ -162,7 +162,7 @@ class OneDNN:
         """Whether a work is attention that others compute without keeping its scores, on vectors that add products, or
         in tiles. Where there are few of these, that is as quick here, but takes three primitives for each of the sizes
         that change."""
-        there = self._library.tiles if work.outputs[0].type == "bf16" else self._library.pairs
+        there = self._library.bf16 if work.outputs[0].type == "bf16" else self._library.pairs
         if not there or not is_streamed(work):
             return False
         return scores_of(work) >= LEAST_SCORES or (not self._library.lasting and self._compiling)

@@ -1,4 +1,4 @@
-"""Attention of many rows of bf16 by the processor's tiles, against the op's own kernel in f64."""
+"""Attention of many rows of bf16, by pairs of numbers and by tiles, against the op's own kernel in f64."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 from engines.attending import attended, attention, check_that_one_engine_takes_what_is_large_enough, exact
 
 from irrun.engines import onednn
-from irrun.engines.compiled import amx, flash
+from irrun.engines.compiled import amx, bf16, flash, flash_form
 
-pytestmark = pytest.mark.skipif(not amx.is_there(), reason="the processor multiplies no tiles of bf16")
+pytestmark = pytest.mark.skipif(not bf16.is_made(), reason="the processor multiplies no bf16")
 
 BF16, F32 = ml_dtypes.bfloat16, np.float32
 
@@ -21,6 +21,14 @@ ROUNDING = 2.0**-8
 """Of weights and of results, of the largest value."""
 
 rng = np.random.default_rng(0)
+
+
+@pytest.fixture(params=["pairs", "tiles"], autouse=True)
+def way(request, monkeypatch):
+    if request.param == "pairs":
+        monkeypatch.setattr(flash, "tile", lambda _: flash_form.TILE_WIDE)
+    elif not amx.is_there():
+        pytest.skip("the processor multiplies no tiles of bf16")
 
 
 def random(*shape):
