@@ -13,7 +13,7 @@ from openvino import opset13
 
 from irrun.check.validate import validate
 from irrun.ir.reader import read, read_model
-from irrun.ir.weights import MIN_AHEAD, Weights, WeightsError
+from irrun.ir.weights import MAPPED, MIN_AHEAD, Weights, WeightsError
 from irrun.spec.dtypes import CODES, ELEMENT_TYPES, NF4, numpy_dtype
 
 NUMBERS = sorted(ELEMENT_TYPES.keys() - {"dynamic", "string"})
@@ -225,6 +225,18 @@ def test_a_file_is_mapped_ahead_while_it_is_read(tmp_path):
             thread.join(30)
             assert not thread.is_alive()
     assert array[-1] == count - 1
+
+
+def test_tables_are_left_out_of_what_is_mapped_ahead(tmp_path, monkeypatch):
+    count = MIN_AHEAD // 4 + 1
+    path = const(tmp_path, np.arange(count, dtype=np.float32).tobytes(), shape=str(count), size=str(4 * count))
+    model, touched = read_model(path), []
+    monkeypatch.setattr("irrun.ir.weights._touch", lambda parts: touched.extend(part.size for part in parts))
+    for apart in ([], model.graph.layers[:1]):
+        model.weights.map_ahead(apart)
+        while any(thread.name == "irrun-weights" for thread in threading.enumerate()):
+            pass
+    assert touched == [4 * count // MAPPED + 1]
 
 
 def test_what_got_shorter_is_not_mapped_ahead(tmp_path):

@@ -15,7 +15,7 @@ import re
 import stat
 import weakref
 from bisect import bisect_right
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from functools import lru_cache
 from itertools import pairwise
@@ -100,6 +100,11 @@ class _File:
     def status(self) -> os.stat_result | None:
         """What the system says of the file; None where the descriptor is not ours any more."""
         return _status(self.number, self.identity)
+
+
+def _touch(parts: Sequence[Array]) -> None:
+    for part in parts:
+        part.max()
 
 
 def _identity(status: os.stat_result) -> tuple[int, int]:
@@ -325,12 +330,18 @@ class Weights:
         other._added, other._starts, other._known = [*self._added], [*self._starts], {**self._known}
         return other
 
-    def map_ahead(self) -> None:
-        """Have a thread map all of the file, while what reads it is made ready: who reads it first waits for that."""
+    def map_ahead(self, apart: Iterable[Layer] = ()) -> None:
+        """Have a thread map the file, while what reads it is made ready: who reads it first waits for that. It leaves
+        Consts that are `apart`, of which little is read."""
         if self.content is None and (self.stored or 0) >= MIN_AHEAD:
             with suppress(WeightsError):  # who reads it tells of that
-                places = np.frombuffer(self._mapped(), np.uint8)[::MAPPED]
-                Thread(target=places.max, name="irrun-weights", daemon=True).start()
+                data = np.frombuffer(self._mapped(), np.uint8)
+                blobs = [blob for blob in map(self.check, apart) if blob.needed >= MAPPED]
+                blobs.sort(key=lambda blob: blob.offset)
+                starts, ends = [0, *(blob.end for blob in blobs)], [*(blob.offset for blob in blobs), len(data)]
+                parts = [data[start:end:MAPPED] for start, end in zip(starts, ends, strict=True) if start < end]
+                if parts:
+                    Thread(target=_touch, args=(parts,), name="irrun-weights", daemon=True).start()
 
     def forget(self, layer: Layer) -> None:
         """Look at a Const anew, whose attributes have changed."""

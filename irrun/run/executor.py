@@ -41,7 +41,7 @@ from irrun.run.variables import Memories
 from irrun.spec.dtypes import numpy_dtype
 from irrun.spec.op import Array, Tensor
 from irrun.spec.patterns import shape_text
-from irrun.spec.traits import Convolving, Products
+from irrun.spec.traits import Converting, Convolving, Lookup, Products
 
 if TYPE_CHECKING:
     from irrun.run.profile import Profile
@@ -140,7 +140,7 @@ class GraphExecutor:
         self.max_memory = available() if max_memory is None else max_memory
         inference, graph = self.report.inference, self.model.graph
         if once:
-            self.model.weights.map_ahead()
+            self.model.weights.map_ahead(_looked_up(inference))
         small = once and precision != "bf16" and _is_small(self.model, inference)
         fixed = not once and all(tensor.static for node in inference.nodes.values() for tensor in node.outputs)
         engines = load_engines(engine, threads, small=small, once=once, fixed=fixed)
@@ -398,6 +398,24 @@ class GraphExecutor:
     def _unfit(self, message: str) -> ExecutionError:
         help = "load the model again when the file is complete; write a new file and rename it instead of changing it"
         return in_file(self.model.path, Diagnostic("E502", message, help=help))
+
+
+def _looked_up(inference: Inference) -> list[Layer]:
+    """Constants of which nobody reads more than rows, as of tables of embeddings."""
+    constants = (layer for layer in inference.nodes if layer.type == "Const")
+    return [layer for layer in constants if _is_looked_up(layer.outputs[0], inference)]
+
+
+def _is_looked_up(value: Value, inference: Inference) -> bool:
+    """Whether all that reads a tensor, converted perhaps, looks rows up in it."""
+
+    def looks_up(reader: Layer, number: int) -> bool:
+        op = inference.nodes[reader].op if reader in inference.nodes else None
+        if op is not None and op.trait(Converting) is not None:
+            return _is_looked_up(reader.outputs[0], inference)
+        return op is not None and op.trait(Lookup) is not None and number == 0
+
+    return bool(value.consumers) and all(looks_up(*own) for own in value.consumers)
 
 
 def _is_small(model: Model, inference: Inference) -> bool:
