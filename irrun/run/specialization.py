@@ -109,7 +109,7 @@ class Specialization:
         self._told = True  # whether shapes tell those of the results, as far as has been seen
 
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
-        """What computes it, and the results for the arrays of its operands. Raises ExecutionError.
+        """What computes it, its posts aside, and the results for the arrays of its operands. Raises ExecutionError.
 
         The first of these that can: itself for one element of an array that repeats it; a call for any sizes; kernels
         where little is read; what an engine made for arrays that lie like these; kernels.
@@ -151,7 +151,8 @@ class Specialization:
         if found.fused == len(self._instruction.posts):
             return found.engine.name, results
         others = arrays[len(found.work.inputs) :]
-        return self._rest(found.fused).compute(self._operands(found.fused, results[0], others), run)
+        _, given = self._rest(found.fused).compute(self._operands(found.fused, results[0], others), run)
+        return found.engine.name, given
 
     def _openly(
         self, calls: Sequence[tuple[str, OpenCall]], arrays: Sequence[Array | None], run: Run
@@ -176,8 +177,9 @@ class Specialization:
         given = self._openly(self.opened, arrays[:own], run) if self._instruction.posts else None
         if given is None:
             return KERNEL, self._computed(arrays, run)
-        _, (result, *_) = given
-        return self._rest(0).compute(self._operands(0, result, arrays[own:]), run)
+        by, (result, *_) = given
+        _, results = self._rest(0).compute(self._operands(0, result, arrays[own:]), run)
+        return by, results
 
     def _may_grow(self, arrays: Sequence[Array | None], meter: Meter | None) -> bool:
         """Whether there is room for whatever open calls give; if not, kernels say how much they want."""
@@ -291,16 +293,17 @@ class Specialization:
 
     def _made(self, arrays: Sequence[Array | None], run: Run) -> _Made:
         """What an engine makes of it, and that bound to these arrays."""
-        instruction = self._instruction
+        instruction, known = self._instruction, self._program.tensors
         inferred = self._inferred(arrays[: len(instruction.inputs)])
         if inferred is None or not self._posts_fit(inferred.outputs[0], arrays):
             return None, None
-        outputs = inferred.outputs[: self._count]
         operands = [*map(self._operand, instruction.operands, arrays)]
         for engine in self._setting.engines:
             for count in range(len(instruction.posts), -1, -1):
                 some = instruction.head(count)
-                work = work_of(some, operands[: len(some.operands)], [dense_operand(tensor) for tensor in outputs])
+                made = zip(some.results, inferred.outputs[: self._count], strict=False)
+                outputs = [dense_operand(Tensor(known[number].type, own.shape)) for number, own in made]
+                work = work_of(some, operands[: len(some.operands)], outputs)
                 if not _fit(work, run.meter):  # which the kernels say
                     return None, None
                 compiled = compile_work(engine, work, some)
@@ -340,8 +343,9 @@ class Specialization:
             except Violation:
                 return False
             made = inferred.outputs[0]
-            if not inferred.complete or (made.type, made.shape) != (result.type, result.shape):
+            if not inferred.complete or (made.type, made.shape) != (known[post.outputs[0]].type, result.shape):
                 return False
+            result = made  # of another type behind a conversion
         return True
 
     def _bound(self, found: _Specialized, arrays: Sequence[Array | None], run: Run) -> _Bound:

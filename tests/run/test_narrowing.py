@@ -11,6 +11,7 @@ from ir_builder import Model
 import irrun
 from irrun.engines.onednn import load
 from irrun.run.passes.narrowing import narrow
+from irrun.run.profile import Profile
 from run.models import PLAIN, anything, i64, loop, model, saved
 from run.test_precision import case, ops, outcomes, precise, run
 from run.verification import verify
@@ -314,3 +315,30 @@ def test_a_conversion_is_computed_with_the_product_in_front_of_it(tmp_path, engi
     if engine == "onednn":  # `check` takes the model at its word, and rounds what is in between
         assert [part.op.type for part in last.parts] == ["MatMul", "Convert", "Sigmoid"]
         assert last.by == "onednn"
+
+
+@pytest.mark.parametrize("rows", [1, 300])
+def test_attention_to_what_runs_have_brought_is_by_an_engine(rows, tmp_path):
+    """Between products in bf16, to keys of as many rows as there are: what is made bf16 behind it is a post."""
+    m = Model()
+    x = m.parameter("x", "f32", (1, 2, rows, 8))
+    past = {"variable_id": "past", "variable_type": "f32", "variable_shape": "1,2,?,8"}
+    shape, whole = [("f32", (1, 2, rows, 8))], [("f32", (1, 2, -1, 8))]
+    flags = {"transpose_a": "false", "transpose_b": "false"}
+    (query,) = m.layer("MatMul", [x, m.constant(FIRST)], shape, **flags)
+    (read,) = m.layer("ReadValue", [m.constant(np.zeros((1, 2, 0, 8), F32))], whole, "opset6", **past)
+    (keys,) = m.layer("Concat", [read, x], whole, axis="2")
+    m.layer("Assign", [keys], [], "opset6", variable_id="past")
+    (y,) = m.layer("ScaledDotProductAttention", [query, keys, keys], shape, "opset13", causal="false", name="attended")
+    (y,) = m.layer("MatMul", [y, m.constant(SECOND)], shape, **flags)
+    m.result(y)
+    path = m.save(tmp_path)
+    ours, expected = executor(path, "auto"), irrun.GraphExecutor(path)
+    rng, by = np.random.default_rng(0), []
+    for _ in range(4):
+        given, profile = rng.standard_normal((1, 2, rows, 8), F32), Profile()
+        (found,) = ours.run([given], profile=profile).values()
+        (exact,) = expected.run([given]).values()
+        np.testing.assert_allclose(found, exact, 2**-5, 2**-5 * np.abs(exact).max())
+        by += [entry.by for entry in profile.entries.values() if entry.name == "attended"]
+    assert load(1) is None or rows == 1 or "kernel" not in by
