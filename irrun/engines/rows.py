@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from math import prod
 
-from irrun.engines.axes import channels_last, dense_strides, matrix_of, merged, reshaped_strides
+from irrun.engines.axes import channels_last, dense_strides, is_dense, matrix_of, merged, reshaped_strides
 from irrun.engines.memory import ITEM
 from irrun.engines.work import Layout, Operand, Work
 from irrun.records import NamedTuple
@@ -13,6 +13,10 @@ from irrun.spec.dtypes import numpy_dtype
 
 FEW_ROWS = range(1, 25)
 """Rows that it pays to have code of our own for; more are a product like any other."""
+
+VERY_FEW_ROWS, NARROW_STEP = range(1, 9), 32
+"""Rows of bf16 that it does for, over which oneDNN goes with one thread alone, and elements of a column that our code
+takes at once."""
 
 MOST_COLUMNS = 8
 """Of rows that others are made of, and of these."""
@@ -114,6 +118,21 @@ def is_of_few_rows(work: Work) -> bool:
         return False
     found = rows_of(work)
     return found is not None and found[0] in FEW_ROWS and (found[0] > 1 or size <= MOST_OF_ONE)
+
+
+def is_of_few_narrow_rows(work: Work) -> bool:
+    """Whether a work is the product of very few rows of bf16 with a constant matrix of which columns lie one after the
+    other, with nothing behind it but a conversion."""
+    if work.name != "MatMul-1" or work.compressed or work.attrs["transpose_a"] or not work.attrs["transpose_b"]:
+        return False
+    left, right = work.required(2)
+    if right.value is None or len(right.shape) != 2 or not len(left.shape) > 1 or left.layout is not None:
+        return False
+    columns, inner = right.shape
+    there = left.type == right.type == "bf16" and is_dense(left) and is_dense(right) and right.value.flags.aligned
+    if not there or inner % NARROW_STEP or columns < LEAST_COLUMNS or columns * inner < LEAST_WEIGHTS:
+        return False
+    return prod(left.shape[:-1]) in VERY_FEW_ROWS and [post.name for post in work.posts] in ([], ["Convert-1"])
 
 
 def is_of_any_rows(work: Work) -> bool:

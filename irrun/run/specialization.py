@@ -111,22 +111,23 @@ class Specialization:
     def compute(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
         """What computes it, its posts aside, and the results for the arrays of its operands. Raises ExecutionError.
 
-        The first of these that can: itself for one element of an array that repeats it; a call for any sizes; kernels
-        where little is read; what an engine made for arrays that lie like these; kernels.
+        The first of these that can: itself for one element of an array that repeats it; a call for any sizes, with its
+        posts or these behind it; kernels where little is read; what an engine made for arrays that lie like these;
+        kernels.
         """
         if self._single and (array := arrays[0]) is not None and array.size and 0 in array.strides:
             single = once(array)
             if single.size < array.size:
                 by, (result,) = self.compute([single], run)
                 return by, [np.broadcast_to(result, array.shape)]
-        given = self._openly(self._whole, arrays, run)
+        given = self._openly(self._whole, arrays, run) or self._by_head(arrays, run)
         if given is not None:
             return given
         if sum(array.size for array in arrays if array is not None) <= self._small:
             return KERNEL, self._computed(arrays, run)
         found, bound = self._specialized(arrays, run) if self._told else (None, None)
         if found is None or not _fit(found.work, run.meter):
-            return self._by_kernels(arrays, run)
+            return KERNEL, self._computed(arrays, run)
         return self._by_engine(found, bound, arrays, run)
 
     def _by_engine(
@@ -171,12 +172,14 @@ class Specialization:
             return by, list(given)
         return None
 
-    def _by_kernels(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]]:
-        """What no engine takes with its posts: these behind a call for any sizes, or all by kernels."""
+    def _by_head(self, arrays: Sequence[Array | None], run: Run) -> tuple[str, list[Array]] | None:
+        """By a call for any sizes that does no posts, and these behind it; None where there is none."""
+        if not self._instruction.posts or not self.opened:
+            return None
         own = len(self._instruction.inputs)
-        given = self._openly(self.opened, arrays[:own], run) if self._instruction.posts else None
+        given = self._openly(self.opened, arrays[:own], run)
         if given is None:
-            return KERNEL, self._computed(arrays, run)
+            return None
         by, (result, *_) = given
         _, results = self._rest(0).compute(self._operands(0, result, arrays[own:]), run)
         return by, results

@@ -14,7 +14,7 @@ from irrun.engines.extents import checked
 from irrun.engines.grid import QUANTIZE, is_of_codes, multiplies_codes
 from irrun.engines.heads import LEAST_SCORES, scores_of
 from irrun.engines.plain import op_of
-from irrun.engines.rows import columns_of, is_of_any_rows, is_of_few_rows
+from irrun.engines.rows import columns_of, is_of_any_rows, is_of_few_narrow_rows, is_of_few_rows
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
@@ -168,7 +168,9 @@ class CompiledEngine:
             return None
         if self._team is None and not self._is_reason(work):
             return None
-        if work.name == "MatMul-1" and not work.compressed and (self._parallel is None or not is_of_few_rows(work)):
+        narrow = is_of_few_narrow_rows(work)
+        few = narrow or (self._parallel is not None and is_of_few_rows(work))
+        if work.name == "MatMul-1" and not work.compressed and not few:
             return None
         if self.quantized and _is_of_integers(work):
             compile = import_module("irrun.engines.compiled.integers").COMPILERS[work.name]
@@ -176,6 +178,10 @@ class CompiledEngine:
             if not self.coding or prod(work.outputs[0].shape) < LEAST_CODED:
                 return None
             compile = import_module("irrun.engines.compiled.coding").coded
+        elif narrow:
+            from irrun.engines.compiled.products import narrow_rows
+
+            compile = narrow_rows
         elif work.compressed:
             from irrun.engines.compiled.products import COMPRESSED  # llvmlite is loaded with the first of them
 

@@ -48,7 +48,7 @@ class ProductKind:
     columns and rows of the result are computed at once.
 
     `steps` are those of a group, 0 where they are told in a call. `way` is one of `products.WAYS`. `lanes` are those of
-    sums.
+    sums. `rows_type` and `result_type` are f32 or, where a few rows are computed at once, bf16.
     """
 
     type: str
@@ -59,6 +59,8 @@ class ProductKind:
     steps: int = 0
     way: str = "few"
     lanes: int = LANES
+    rows_type: str = "f32"
+    result_type: str = "f32"
 
 
 class ProductCode(ABC):

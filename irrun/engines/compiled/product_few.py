@@ -6,10 +6,10 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.code import FLOAT, INT, LANES, Values, long
+from irrun.engines.compiled.bf16 import item_of, narrowed, widened
+from irrun.engines.compiled.code import FLOAT, INT, LANES, SHORTS, Values, floats, long
 from irrun.engines.compiled.decoding import STEP, bytes_of_step
 from irrun.engines.compiled.product_code import ProductCode
-from irrun.engines.memory import ITEM
 
 AHEAD = 1024
 """Bytes of codes that are brought into the cache before they are read."""
@@ -47,7 +47,7 @@ class FewRows(ProductCode):
         codes = [c.at(at["codes"], numbers[n], at["code_row"]) for n in columns]
         data = [c.at(at["data"], b.add(row, long(m)), at["data_row"]) for m in rows]
         chains = 2 if len(columns) * len(rows) <= 4 else 1  # of sums that do not wait for one another
-        pieces, vector = STEP // kind.lanes, ir.VectorType(FLOAT, kind.lanes)
+        pieces, vector, item = STEP // kind.lanes, ir.VectorType(FLOAT, kind.lanes), item_of(kind.rows_type)
 
         def group(number: Any, *totals: Any) -> Values:
             shifts = [self._factor("zero", numbers[n], number) for n in columns]
@@ -57,9 +57,12 @@ class FewRows(ProductCode):
                 made = list(sums)
                 place = b.add(begin, position)
                 code = b.mul(place, long(bytes_of_step(kind.type)))
-                offset = b.mul(place, long(STEP * ITEM))
+                offset = b.mul(place, long(STEP * item))
                 read = [
-                    [c.load(b.add(b.add(own, offset), long(n * kind.lanes * ITEM)), vector) for n in range(pieces)]
+                    [
+                        self._numbers(b.add(b.add(own, offset), long(n * kind.lanes * item)), vector)
+                        for n in range(pieces)
+                    ]
                     for own in data
                 ]
                 for n in columns:
@@ -84,7 +87,20 @@ class FewRows(ProductCode):
         for n in columns:
             for m in rows:
                 place = c.at(at["result"], b.add(row, long(m)), at["result_row"])
-                c.store(c.sum(totals[n * len(rows) + m]), c.at(place, numbers[n], ITEM))
+                self._give(c.sum(totals[n * len(rows) + m]), place, numbers[n])
+
+    def _numbers(self, address: Any, vector: ir.VectorType) -> Any:
+        """Some of a row."""
+        if self._kind.rows_type == "bf16":
+            return widened(self._c, self._c.load(address, SHORTS, 2))
+        return self._c.load(address, vector)
+
+    def _give(self, value: Any, row: Any, column: Any) -> None:
+        """Write a number to a row of the result."""
+        c, type = self._c, self._kind.result_type
+        if type == "bf16":
+            value = c.b.extract_element(narrowed(c, c.splat(value), floats(0.0)), ir.Constant(INT, 0))
+        c.store(value, c.at(row, column, item_of(type)))
 
     def _pieces(self, vectors: Values) -> Values:
         """Vectors of so many lanes as sums have, in the order of what is in these."""

@@ -12,6 +12,7 @@ import numpy as np
 
 from irrun.engines.axes import Sizes
 from irrun.engines.compiled import post_kernel
+from irrun.engines.compiled.bf16 import is_made, item_of
 from irrun.engines.compiled.code import LANES
 from irrun.engines.compiled.compiler import compiled
 from irrun.engines.compiled.decoding import STEP, bytes_of_step, is_possible, order_of
@@ -152,6 +153,33 @@ def matmul(work: Work, team: Team) -> Compiled | None:
     if made is not None:
         made.wants, made.taken = wants, frozenset({1})
     return made
+
+
+def narrow_rows(work: Work, team: Team) -> Compiled | None:
+    """MatMul-1 of a few rows of bf16 with weights of bf16 [columns, inner], which the engine has made sure of."""
+    right, output = work.required(2)[1], work.outputs[0]
+    if right.value is None or output.type not in ("bf16", "f32") or not is_made():
+        return None
+    (columns, inner), rows = right.shape, prod(output.shape[:-1])
+    weights = CompressedWeights("bf16", right.value.reshape(-1).view(np.uint8), right.shape, right.shape)
+    groups = _groups(weights)
+    assert groups is not None, "columns are whole steps"
+    size, side = few_at_once(rows, weights.type)
+    kind = replace(groups.kind(side, size), rows_type="bf16", result_type=output.type)
+    address, seconds = _address_of(kind), rows * columns * inner / CODE_SPEED
+    shared = team.count > 1 and seconds > WAKING_SECONDS
+    sizes = {"chunk": max(-(-columns // (4 * (team.count if shared else 1) * TILE)), 1) * TILE, "rows": rows}
+    sizes |= {"data_row": inner * item_of("bf16"), "result_row": columns * item_of(output.type)}
+
+    def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
+        places = {"data": data_address(inputs[0]), "result": data_address(outputs[0])}
+        held = weights, inputs[0], outputs[0]
+        team.expect_steps()
+        return Kernel(
+            team, address, groups.packed(**sizes, **places), held, shared=shared, seconds=seconds, beside=False
+        )
+
+    return Compiled(bind, taken=frozenset({1}))
 
 
 def picked_product(work: Work, team: Team) -> Compiled | None:

@@ -17,7 +17,7 @@ from irrun.engines.onednn.library import Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.orders import is_of_short_rows
-from irrun.engines.rows import LEAST_JOINED, is_of_few_rows, strips_of
+from irrun.engines.rows import LEAST_JOINED, is_of_few_narrow_rows, is_of_few_rows, strips_of
 from irrun.engines.work import Call, Compiled, Layout, Operand, Work
 
 Compiler = Callable[[Library, Work], Compiled | None]
@@ -145,6 +145,8 @@ class OneDNN:
             return is_of_short_rows(work)
         if work.name == "Concat-1":
             return prod(work.outputs[0].shape) >= LEAST_JOINED and strips_of(work) is not None
+        if is_of_few_narrow_rows(work):
+            return self._library.bf16 and not self._library.once
         return self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)
 
     def _leaves_rows(self, work: Work) -> bool:
