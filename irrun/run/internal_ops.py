@@ -10,7 +10,7 @@ import numpy as np
 
 from irrun.engines.grid import Coding, Grid
 from irrun.spec.dims import Shape, Size, product
-from irrun.spec.dtypes import numpy_dtype
+from irrun.spec.dtypes import FLOAT_FORMATS, numpy_dtype
 from irrun.spec.op import Array, Input, Node, Op, Output, Tensor
 from irrun.spec.traits import Elementwise, Normalizing, Products
 
@@ -102,6 +102,21 @@ def _along_channels(values: Sequence[float], rank: int) -> Array:
     array = np.array(values, np.float32)
     return array.reshape(()) if array.size == 1 else array.reshape(-1, *[1] * (rank - 2))
 
+
+def _saturate(data: Array) -> Array:
+    """The numbers that bf16 has none for as its largest ones; what is infinite, or none, stays so."""
+    most = FLOAT_FORMATS["bf16"].largest
+    return np.where(np.isinf(data), data, np.clip(data, np.float32(-most), np.float32(most)))
+
+
+SATURATE = Op(
+    "Saturate-0",
+    _saturate,
+    [Input("data", "f32", "[*data]")],
+    [Output("output", "f32", "[*data]")],
+    traits=[Elementwise(1)],
+)
+"""What is in front of a conversion to bf16 of what hides scores, as the lowest number of f32 does."""
 
 QUANTIZE = Op(
     "Quantize-0",

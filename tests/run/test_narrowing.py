@@ -342,3 +342,33 @@ def test_attention_to_what_runs_have_brought_is_by_an_engine(rows, tmp_path):
         np.testing.assert_allclose(found, exact, 2**-5, 2**-5 * np.abs(exact).max())
         by += [entry.by for entry in profile.entries.values() if entry.name == "attended"]
     assert load(1) is None or rows == 1 or "kernel" not in by
+
+
+@pytest.mark.parametrize("written", [False, True], ids=["an op", "written out"])
+@pytest.mark.parametrize("way", ["given", "constant", "cut"])
+def test_masks_with_numbers_that_bf16_has_none_for_hide_no_more_than_in_f32(way, written):
+    """Rows of which all scores are hidden see all keys alike; what is infinite stays so."""
+    mask = np.where(np.tri(20, dtype=bool), F32(0), np.finfo(F32).min)
+    mask[:3] = np.finfo(F32).min
+    mask[7, 3] = -np.inf
+    with irrun.build("m") as g:
+        query, key, value = (g.Parameter("f32[1, 2, 20, 8]", name=name) for name in "qkv")
+        own = g.Parameter("f32[20, 20]", name="m") if way == "given" else mask
+        if way == "cut":
+            whole = g.Parameter("f32[30, 20]", name="m")
+            own = g.Slice(whole, np.int64([0]), np.int64([20]), np.int64([1]), np.int64([0]))
+        if written:
+            scores = g.Add(g.MatMul(query, key, transpose_b=True), own)
+            g.Result(g.MatMul(g.SoftMax(scores, axis=-1), value), name="y")
+        else:
+            g.Result(g.ScaledDotProductAttention(query, key, value, own, causal=False), name="y")
+    rng = np.random.default_rng(0)
+    given = {name: rng.standard_normal((1, 2, 20, 8), F32) for name in "qkv"}
+    if way != "constant":
+        given["m"] = mask if way == "given" else np.concatenate([mask, mask[:10]])
+    exact = irrun.GraphExecutor(g.model, precision="f64", engine="reference").run(given)["y"]
+    for engine in ("auto", "reference", "check"):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            found = irrun.GraphExecutor(g.model, precision="bf16", engine=engine).run(given)["y"]
+        np.testing.assert_allclose(found, exact, 2**-4, 2**-4)

@@ -18,13 +18,16 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from irrun.engines.work import Engine
+from irrun.run.internal_ops import SATURATE
 from irrun.run.passes.precision import MAX_SATURATED, Retyping, programs, unrounded
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
 from irrun.spec.dtypes import FLOAT_FORMATS
+from irrun.spec.op import Tensor
 from irrun.spec.traits import (
     Attending,
     Convolving,
+    Cutting,
     Elementwise,
     Joining,
     Lookup,
@@ -47,8 +50,30 @@ TYPES = {"f32": "bf16"}
 def narrow(program: Program, setting: Setting) -> Program:
     if setting.bf16 is None or not setting.anew:
         return program
-    chosen = _Choice(program, setting.bf16).chosen
-    return _Narrowing(program, chosen).run() if chosen else program
+    choice = _Choice(program, setting.bf16)
+    if not choice.chosen:
+        return program
+    program, chosen = _saturated(program, choice.chosen, choice.hiding())
+    return _Narrowing(program, chosen).run()
+
+
+def _saturated(program: Program, chosen: set[Instruction], huge: set[int]) -> tuple[Program, set[Instruction]]:
+    """The program with tensors made so that none of their numbers is too `huge` for bf16 where what is `chosen` reads
+    them; and what is chosen in it."""
+    made, again = program.begun(), set[Instruction]()
+    instead: dict[int, int] = {}
+    for instruction in program.instructions:
+        if instruction in chosen:
+            for number in huge.intersection(n for n in instruction.inputs if n is not None) - instead.keys():
+                tensor = made.tensors[number]
+                instead[number] = made.add(Tensor("f32", tensor.shape))
+                own = (number,), (instead[number],)
+                made.instructions.append(Instruction(instruction.layer, SATURATE, {}, {}, *own, ports=()))
+            if not instead.keys().isdisjoint(instruction.inputs):
+                instruction = instruction.reading(instead)
+            again.add(instruction)
+        made.instructions.append(instruction)
+    return made, again
 
 
 def is_heavy(instruction: Instruction) -> bool:
@@ -190,6 +215,36 @@ class _Choice:
             and join.outputs[0] not in self._program.results
             and self.chosen.issuperset(readers.get(join.outputs[0], [join]))
         }
+
+    def hiding(self) -> set[int]:
+        """What comes from outside, or is constant and not small, and hides scores in chosen instructions: it is added
+        to what has been multiplied, or the mask of an attention. Some write there the lowest number that f32 has."""
+        found: set[int] = set()
+        for instruction in self.chosen:
+            if instruction.op.trait(Attending) is not None:
+                found |= self._floats(instruction.inputs[3:4])
+            elif instruction.function == "add":
+                found |= self._floats(instruction.inputs)
+        return found & self._huge(found)
+
+    def _huge(self, wanted: set[int]) -> set[int]:
+        """Tensors with numbers, perhaps, that bf16 has none for: what comes from outside, and large constants that have
+        such, however these are cut and brought into shape; of all that the `wanted` ones are made of."""
+        program, most = self._program, FLOAT_FORMATS["bf16"].largest
+        bringing = [i for i in program.instructions if i not in self.chosen and _has(i, (*PASSING, Cutting))]
+        needed = {*wanted}
+        for instruction in reversed(bringing):
+            if not needed.isdisjoint(instruction.outputs):
+                needed |= self._floats(instruction.inputs)
+        found = needed.intersection(program.parameters)
+        for number in needed & program.constants.keys():
+            array = program.constants[number]
+            if array.size > MAX_SATURATED and not (array.min() >= -most and array.max() <= most):
+                found.add(number)
+        for instruction in bringing:
+            if not found.isdisjoint(instruction.inputs):
+                found |= self._floats(instruction.outputs)
+        return found
 
     def _hiding(self, chosen: set[Instruction]) -> set[Instruction]:
         """What makes, for `chosen` ones, something of numbers that bf16 does not have, such as masks of scores.
