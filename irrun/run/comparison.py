@@ -22,9 +22,10 @@ DIGITS = {
 }
 """The relative distance of a number of each type to the next one."""
 
-MOVED, DRAWS = 64.0, 8
+MOVED, FEW_MOVED, DRAWS = 64.0, 2.0, 8
 """Roundings that inputs are moved by, to see what an op makes of that, as a step function may make anything of it: all
-numbers up or down, and then, so often, some up and some down, as what cancels in sums is not moved otherwise."""
+numbers up or down, and then, so often, some up and some down, as what cancels in sums is not moved otherwise. Those of
+16 bits are moved by fewer."""
 
 CANCELLED = 0.25
 """Beside the results of ops that are `Waning`: engines may be off there by 1e-6, which is what is left of roundings."""
@@ -32,8 +33,10 @@ CANCELLED = 0.25
 KNOWN = "oneDNN may make a number of the NaN of a product or a convolution: --engine reference shows where it goes"
 
 STEPS, SUMS = 256.0, 64.0
+FEW_STEPS, FEW_SUMS = 8.0, 4.0
 """How far results may lie apart: roundings of the number itself, or of the largest one beside it, which is what sums in
-another order come to. Integers, booleans and what is not finite must be equal."""
+another order come to; fewer of numbers of 16 bits, whose sums are f32. Integers, booleans and what is not finite must
+be equal."""
 
 
 def hold(
@@ -57,7 +60,7 @@ def hold(
             continue
         spread: list[Array] = []
         for draw in range(1 + DRAWS):
-            spread += [computation(_moved(given, roundings, draw), run)[port] for roundings in (MOVED, -MOVED)]
+            spread += [computation(_moved(given, up, draw), run)[port] for up in (True, False)]
             wrong = differing(right, array, spread, digit, least)
             if wrong is None:
                 break
@@ -107,8 +110,9 @@ def differing(
         low, high = np.fmin.reduce(spread), np.fmax.reduce(spread)
         finite = np.isfinite(right)
         scale = float(np.abs(right[finite]).max(initial=least))
+        steps, sums = (FEW_STEPS, FEW_SUMS) if digit >= DIGITS["float16"] else (STEPS, SUMS)
         with np.errstate(all="ignore"):
-            room = digit * (STEPS * np.abs(right) + SUMS * scale) + 1e-37
+            room = digit * (steps * np.abs(right) + sums * scale) + 1e-37
             near = (array >= low - room) & (array <= high + room)
         same = (array == right) | (np.isnan(array) & np.isnan(right))
         wrong = ~np.where(finite, near, same)
@@ -130,13 +134,14 @@ def _largest_level(instruction: Instruction, given: Sequence[Array | None]) -> f
     return max((float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) for array in limits), default=0.0)
 
 
-def _moved(arrays: Sequence[Array | None], roundings: float, draw: int) -> list[Array | None]:
+def _moved(arrays: Sequence[Array | None], up: bool, draw: int) -> list[Array | None]:
     """The arrays with all numbers a few roundings off, of draws behind the first one each up or down by chance."""
     moved: list[Array | None] = []
     for number, array in enumerate(arrays):
         digit = None if array is None else DIGITS.get(array.dtype.name)
         if array is not None and digit is not None:
             signs = np.random.default_rng([draw, number]).choice([-1.0, 1.0], array.shape) if draw else 1.0
-            array = (array * (1 + roundings * digit * signs)).astype(array.dtype)
+            roundings = FEW_MOVED if digit >= DIGITS["float16"] else MOVED
+            array = (array * (1 + (roundings if up else -roundings) * digit * signs)).astype(array.dtype)
         moved.append(array)
     return moved

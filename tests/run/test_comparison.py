@@ -1,7 +1,9 @@
 """Engines held against the kernels of the ops: `engine="check"`."""
 
 import warnings
+from functools import partial
 
+import ml_dtypes
 import numpy as np
 import pytest
 from command_line import irrun as command
@@ -15,6 +17,9 @@ from run.models import ADD, PLAIN, anything, i64, loop, model, saved
 from run.test_program import SAMPLES
 
 F32 = np.float32
+BF16 = partial(np.array, dtype=ml_dtypes.bfloat16)
+
+
 WINDOW = {"strides": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0), "dilations": (1, 1)}
 
 
@@ -195,6 +200,11 @@ def test_warnings_come_once(tmp_path):
         (np.int32([5, 6]), np.int32([5, 7]), (1,)),
         (np.bool_([[True], [False]]), np.bool_([[True], [True]]), (1, 0)),
         (np.float16([1, 2]), np.float16([1.01, 2]), None),
+        (np.float16([1, 2]), np.float16([1.1, 2]), (0,)),
+        (BF16([1, 2]), BF16([1 + 2**-6, 2]), None),
+        (BF16([1, 2]), BF16([-1, 2]), (0,)),
+        (BF16([1, 2]), BF16([1, 2.5]), (1,)),
+        (BF16([1, 2]), BF16([1.5, 3]), (0,)),
         (F32(2), F32(3), ()),
         (F32([1, 2]), F32([1, 2, 3]), ()),
         (np.zeros((0, 2), F32), np.zeros((0, 2), F32), None),
