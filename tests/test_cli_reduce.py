@@ -56,6 +56,7 @@ def test_a_command_that_fails_crashes_or_hangs_leaves_one_layer(tmp_path, model,
 def test_a_model_that_does_not_fail_is_said_so(tmp_path):
     done = reduced(tmp_path, CNN, "Loop", "fail", status=1)
     assert "does not fail: the check finds nothing wrong" in done.stderr
+    assert not [*(tmp_path / "out").iterdir()]  # so that another check may use the folder
 
 
 def test_a_killed_reduction_goes_on(tmp_path):

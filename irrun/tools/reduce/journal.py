@@ -66,6 +66,11 @@ class Journal:
     def close(self) -> None:
         self._stream.close()
 
+    def drop(self) -> None:
+        """Leave no file, where nothing was reduced, so that another check may use the folder."""
+        self.close()
+        self._path.unlink(missing_ok=True)
+
     def _write(self, entry: Mapping[str, Any]) -> None:
         self._stream.write(json.dumps(entry) + "\n")
         self._stream.flush()

@@ -65,8 +65,9 @@ def reduce(
     What was checked stays in `reduce.jsonl`, with which the same reduction goes on. `tell` is told what is being done,
     `said` what has been reached.
 
-    Raises NoFailure where the whole model does not fail, ValueError where the folder holds another reduction or
-    the check cannot be made, IRError and InputError where the model cannot be run on the inputs, and OSError.
+    Raises NoFailure where the whole model does not fail, and leaves no file then; ValueError where the folder holds
+    another reduction or the check cannot be made, IRError and InputError where the model cannot be run on the inputs,
+    and OSError.
     """
     folder.mkdir(parents=True, exist_ok=True)
     task = {"model": _hash_of(model), "inputs": _hash_of_inputs(inputs or {}), "check": check.description}
@@ -77,6 +78,7 @@ def reduce(
             if outcome.signature == NOT_MADE:
                 raise ValueError(outcome.detail)
             if not outcome.fails:
+                journal.drop()
                 raise NoFailure(outcome.detail)
             exhausted = _steps(Subject(model, inputs), trials, said)
         finally:
