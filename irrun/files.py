@@ -57,7 +57,7 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         return
     target = path.resolve()
     temporary = target.with_name(f".{target.name[:50]}.{os.urandom(8).hex()}")  # 255 bytes are the most that names have
-    with temporary.open("xb") as stream:
+    with _begun(temporary, path) as stream:
         try:
             if mode is not None:
                 temporary.chmod(stat.S_IMODE(mode))
@@ -67,6 +67,14 @@ def whole_file(path: Path) -> Iterator[IO[bytes]]:
         except BaseException:
             temporary.unlink(missing_ok=True)
             raise
+
+
+def _begun(temporary: Path, path: Path) -> IO[bytes]:
+    """A file that will take the place of `path`. Raises OSError, of that."""
+    try:
+        return temporary.open("xb")
+    except OSError as error:
+        raise OSError(error.errno, error.strerror, str(path)) from error
 
 
 def _mode(path: Path) -> int | None:
@@ -124,7 +132,7 @@ class _Replacement:
         self._temporary = self._target.with_name(name) if regular else None
         self._aside = self._target.with_name(f"{name}.old")
         self._moved = self._placed = self._kept = False
-        self.stream = path.open("wb") if self._temporary is None else self._temporary.open("xb")
+        self.stream = path.open("wb") if self._temporary is None else _begun(self._temporary, path)
         if mode is not None and self._temporary is not None:
             self._temporary.chmod(stat.S_IMODE(mode))
 

@@ -26,6 +26,15 @@ def test_a_file_appears_with_the_usual_permissions(tmp_path):
     assert list(tmp_path.iterdir()) == [tmp_path / "out"]
 
 
+def test_a_folder_that_is_not_there_is_told_by_the_name_of_the_file(tmp_path):
+    path = tmp_path / "nowhere" / "out"
+    with pytest.raises(FileNotFoundError) as one:
+        write(path)
+    with pytest.raises(FileNotFoundError) as two, whole_pair(path.with_name("other"), path):
+        pass
+    assert one.value.filename == two.value.filename == str(path)
+
+
 @pytest.mark.parametrize("error", [OSError("full"), KeyboardInterrupt()])
 def test_whatever_goes_wrong_leaves_the_old_file_and_nothing_else(error, tmp_path):
     (tmp_path / "out").write_text("old")
