@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from ir_builder import Model
 
 import irrun
 from irrun.check.fixes.application import mended
@@ -132,6 +134,39 @@ def test_ports_that_are_off_are_told_once_at_their_layer(by):
     assert (found.code, found.line, found.layer.id) == ("E206", 29, 2)
     assert found.message.endswith(f"are higher by {by} than those that edges have")
     assert fixed(path, content).content == text
+
+
+def pooled(tmp_path: Path, old: str = "", new: str = "") -> tuple[Path, bytes]:
+    """A layer of two outputs, of other types, both of which are read."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 1, 4, 4))
+    data = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2"}
+    shape = (1, 1, 2, 2)
+    values, indices = model.layer("MaxPool", [x], [("f32", shape), ("i64", shape)], version="opset8", **data)
+    y = model.layer("Add", [values, model.constant(np.zeros((), np.float32))], [("f32", shape)])[0]
+    model.result(y)
+    model.result(indices)
+    path = model.save(tmp_path)
+    text = path.read_text()
+    begin = text.index('<layer id="1"')
+    return path, (text[:begin] + text[begin:].replace(old, new, 1)).encode() if old else text.encode()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "side"),
+    [(0, 1, "input"), (0, 2, "input"), (1, 0, "output"), (2, 0, "output")],
+)
+def test_a_port_that_has_the_id_of_one_on_the_other_side_is_told_alone(right, wrong, side, tmp_path):
+    path, content = pooled(tmp_path, f'<port id="{right}"', f'<port id="{wrong}"')
+    (found,) = checked(path, content)
+    assert (found.code, found.layer.id) == ("E206", 1)
+    assert found.message == (
+        f"two ports of layer 1 `MaxPool_1` (MaxPool) have the id {wrong}, and edges name an {side} port {right}, which "
+        "is not there"
+    )
+    assert found.help == f"give this {side} port the id {right}: it is the only one that no edge names"
+    assert [note.message for note in found.notes] == ["the other port of this id"]
+    assert fixed(path, content).content == pooled(tmp_path)[1]
 
 
 def test_one_port_that_is_off_is_told_at_its_edge():
