@@ -169,6 +169,21 @@ def test_a_port_that_has_the_id_of_one_on_the_other_side_is_told_alone(right, wr
     assert fixed(path, content).content == pooled(tmp_path)[1]
 
 
+@pytest.mark.parametrize("ids", [(0, 1), (0, 2)])
+def test_ids_of_an_input_and_an_output_that_are_exchanged_are_told_at_their_layer(ids, tmp_path):
+    low, high = ids
+    path, text = pooled(tmp_path)
+    begin, end = text.index(b'<layer id="1"'), text.index(b'<layer id="2"')
+    other = {b"%d" % low: b"%d" % high, b"%d" % high: b"%d" % low}
+    layer = re.sub(rb'(?<=port id=")\d', lambda match: other.get(match[0], match[0]), text[begin:end])
+    content = text[:begin] + layer + text[end:]
+    (found,) = checked(path, content)
+    assert (found.code, found.layer.id, len(found.notes)) == ("E206", 1, 1)
+    assert found.message == f"the ids of ports {low} and {high} of layer 1 `MaxPool_1` (MaxPool) seem to be exchanged"
+    assert f"edges lead to an input port {low}, and begin at an output port {high}" in found.help
+    assert fixed(path, content).content == text
+
+
 def test_one_port_that_is_off_is_told_at_its_edge():
     path = SAMPLES[0]
     content = path.read_bytes().replace(b'<port id="2" precision="FP32">', b'<port id="7" precision="FP32">', 1)

@@ -215,7 +215,7 @@ def _all_off(layer: Layer, inputs: set[int], outputs: set[int]) -> tuple[int, ..
 
 def _one_off(layer: Layer, inputs: set[int], outputs: set[int]) -> tuple[int, ...] | None:
     """The ids for ports of a layer by which edges name these `inputs` and `outputs`, if the only port that they do not
-    name has the id of one on the other side.
+    name has the id of one on the other side, or each side has such a port and the ids of these are exchanged.
 
     With them all ids are as everybody writes them, which leaves no doubt.
     """
@@ -233,7 +233,8 @@ def _one_off(layer: Layer, inputs: set[int], outputs: set[int]) -> tuple[int, ..
     written = there + given
     if meant != [*range(len(meant))]:
         return None
-    return tuple(meant) if changed == 1 and len({*written}) < len(written) else None
+    doubled, exchanged = len({*written}) < len(written), sorted(written) == meant
+    return tuple(meant) if (changed == 1 and doubled) or (changed == 2 and exchanged) else None
 
 
 def _report_ports(off: Mapping[Layer, tuple[int, ...]], findings: Findings) -> None:
@@ -242,7 +243,12 @@ def _report_ports(off: Mapping[Layer, tuple[int, ...]], findings: Findings) -> N
         changed = [(port, id) for port, id in zip(ports, ids, strict=True) if port.id != id]
         port, id = changed[0]
         notes: tuple[Note, ...] = ()
-        if len(changed) == 1:
+        if len(changed) == len(ports) > 1 and port.id - id == changed[-1][0].id - changed[-1][1]:
+            how = "higher" if port.id > id else "lower"
+            message = f"the ids of all ports of layer {layer} are {how} by {abs(port.id - id)} than those that edges "
+            message += "have"
+            help = "edges name ports by ids, not by positions: change the ones or the others"
+        elif len(changed) == 1:
             side = "input" if port in layer.input_ports else "output"
             message = f"two ports of layer {layer} have the id {port.id}, and edges name an {side} port {id}, which is "
             message += "not there"
@@ -250,10 +256,11 @@ def _report_ports(off: Mapping[Layer, tuple[int, ...]], findings: Findings) -> N
             same = (each for each in ports if each.id == port.id and each is not port)
             notes = tuple(Note("the other port of this id", each.element.span) for each in same)
         else:
-            how = "higher" if port.id > id else "lower"
-            message = f"the ids of all ports of layer {layer} are {how} by {abs(port.id - id)} than those that edges "
-            message += "have"
-            help = "edges name ports by ids, not by positions: change the ones or the others"
+            low, high = sorted((port.id, id))
+            message = f"the ids of ports {low} and {high} of layer {layer} seem to be exchanged"
+            help = f"edges lead to an input port {id}, and begin at an output port {port.id}: "
+            help += "exchange the ids, or change the edges"
+            notes = (Note("the other port", changed[1][0].element.span),)
         remedy = " ".join([RENUMBER, *map(str, ids)])
         findings.add("E206", message, port.element, "id", layer=layer, help=help, notes=notes, remedy=remedy)
 
