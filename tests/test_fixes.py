@@ -718,6 +718,42 @@ def test_a_type_that_the_form_of_the_layer_speaks_against_is_not_mended_safely(r
     assert mended(path, content, unsafe=True).report.diagnostics
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "meant"),
+    [
+        (b'type="Const"', b'type="Cons"', "Const"),
+        (b'type="Const"', b'type="Constan"', "Const"),
+    ],
+)
+def test_a_misspelt_type_is_one_that_the_layer_has_the_form_of(right, wrong, meant, tmp_path):
+    content = SAMPLE.read_bytes().replace(right, wrong, 1)
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    (found,) = irrun.validate(path).errors
+    assert (found.code, found.help) == ("E301", f"did you mean `{meant}`?")
+    assert mended(path, content).content == SAMPLE.read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "meant"),
+    [
+        (b'type="Const"', b'type="Coss"', "Cos"),  # which has an input
+        (b'type="ReLU"', b'type="Tie"', "Tile"),
+        (b'type="Convolution"', b'type="Convolutions"', "Convolution"),
+    ],
+)
+def test_a_misspelt_type_that_the_form_of_the_layer_speaks_against_needs_unsafe(right, wrong, meant, tmp_path):
+    content = SAMPLE.read_bytes().replace(right, wrong, 1).replace(b"pads_begin", b"padding_begin", 1)
+    path = tmp_path / "model.xml"
+    path.write_bytes(content)
+    path.with_suffix(".bin").write_bytes(SAMPLE.with_suffix(".bin").read_bytes())
+    found = next(found for found in irrun.validate(path).errors if found.code == "E301")
+    assert found.help == f"did you mean `{meant}`?"
+    assert wrong in mended(path, content).content
+    assert b'type="%s"' % meant.encode() in mended(path, content, unsafe=True).content
+
+
 def test_dims_behind_their_port_are_one_warning(tmp_path):
     lines = SAMPLE.read_bytes().split(b"\n")
     at = lines.index(b"\t\t\t\t</port>", 110)

@@ -83,13 +83,16 @@ def test_a_pointer_in_place_of_weights_is_all_that_is_said(tmp_path):
     )
 
 
-def test_a_conflict_that_a_merge_has_left_is_said(tmp_path):
+@pytest.mark.parametrize("before", ["", "  "])
+@pytest.mark.parametrize("end", ["</edges>", "</layers>"])
+def test_a_conflict_that_a_merge_has_left_is_said_where_its_marker_begins(end, before, tmp_path):
     path = weighted(tmp_path)
     text = path.read_text()
-    path.write_text(text.replace("</edges>", "<<<<<<< HEAD\n=======\n>>>>>>> feature\n</edges>"))
+    path.write_text(text.replace(end, f"\n{before}<<<<<<< HEAD\n=======\n>>>>>>> feature\n{end}"))
     (found,) = library.validate(path).diagnostics
     assert (found.code, found.message) == ("E101", "a merge has left its conflict in the file")
-    assert path.read_text().split("\n")[found.line - 1] == "<<<<<<< HEAD"
+    assert path.read_text().split("\n")[found.line - 1] == f"{before}<<<<<<< HEAD"
+    assert (found.column, found.span.length) == (len(before) + 1, len("<<<<<<<"))
 
 
 @pytest.mark.parametrize(

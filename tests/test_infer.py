@@ -126,6 +126,27 @@ def test_outputs_whose_number_only_a_run_tells(tmp_path):
         executor.run([np.arange(6, dtype=np.float32), np.int64([6])])
 
 
+@pytest.mark.parametrize(
+    ("second", "help"),
+    [
+        ({"axis": "1", "mode": "c"}, "delete one of the two: they contradict each other in `axis`"),
+        ({"axis": "1", "mode": "d"}, "delete one of the two: they contradict each other in `axis` and `mode`"),
+        ({"axis": "1", "other": "d"}, "make one of the two: they contradict each other in `axis`"),
+        ({"mode": "c"}, "delete it: all that it says stands in the first <data>"),
+        ({}, "delete it: all that it says stands in the first <data>"),
+        ({"mode": "c", "other": "d"}, "move its attributes to the first <data>"),
+    ],
+)
+def test_a_second_data_is_told_with_what_can_be_done_about_it(second, help, tmp_path):
+    model = Model()
+    x = model.parameter("x", "f32", (2, 3))
+    model.result(model.layer("Softmax", [x], [("f32", (2, 3))], axis="0", mode="c")[0])
+    written = " ".join(f'{name}="{text}"' for name, text in second.items())
+    model.layers[1] = model.layers[1].replace("<input>", f"<data {written}/><input>", 1)
+    (found,) = [found for found in irrun.validate(model.save(tmp_path)).diagnostics if found.code == "W901"]
+    assert found.help == help
+
+
 def test_outputs_whose_number_an_attribute_tells_are_counted_whatever_their_sizes(tmp_path):
     model = Model()
     image = model.parameter("image", "u8", ("?", "?", "?", 3))

@@ -5,7 +5,9 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
+from ir_builder import Model
 
 import irrun
 from irrun.check.fixes.application import mended
@@ -131,6 +133,54 @@ def test_ports_that_are_off_are_told_once_at_their_layer(by):
     (found,) = checked(path, content)
     assert (found.code, found.line, found.layer.id) == ("E206", 29, 2)
     assert found.message.endswith(f"are higher by {by} than those that edges have")
+    assert fixed(path, content).content == text
+
+
+def pooled(tmp_path: Path, old: str = "", new: str = "") -> tuple[Path, bytes]:
+    """A layer of two outputs, of other types, both of which are read."""
+    model = Model()
+    x = model.parameter("x", "f32", (1, 1, 4, 4))
+    data = {"strides": "2,2", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0", "kernel": "2,2"}
+    shape = (1, 1, 2, 2)
+    values, indices = model.layer("MaxPool", [x], [("f32", shape), ("i64", shape)], version="opset8", **data)
+    y = model.layer("Add", [values, model.constant(np.zeros((), np.float32))], [("f32", shape)])[0]
+    model.result(y)
+    model.result(indices)
+    path = model.save(tmp_path)
+    text = path.read_text()
+    begin = text.index('<layer id="1"')
+    return path, (text[:begin] + text[begin:].replace(old, new, 1)).encode() if old else text.encode()
+
+
+@pytest.mark.parametrize(
+    ("right", "wrong", "side"),
+    [(0, 1, "input"), (0, 2, "input"), (1, 0, "output"), (2, 0, "output")],
+)
+def test_a_port_that_has_the_id_of_one_on_the_other_side_is_told_alone(right, wrong, side, tmp_path):
+    path, content = pooled(tmp_path, f'<port id="{right}"', f'<port id="{wrong}"')
+    (found,) = checked(path, content)
+    assert (found.code, found.layer.id) == ("E206", 1)
+    assert found.message == (
+        f"two ports of layer 1 `MaxPool_1` (MaxPool) have the id {wrong}, and edges name an {side} port {right}, which "
+        "is not there"
+    )
+    assert found.help == f"give this {side} port the id {right}: it is the only one that no edge names"
+    assert [note.message for note in found.notes] == ["the other port of this id"]
+    assert fixed(path, content).content == pooled(tmp_path)[1]
+
+
+@pytest.mark.parametrize("ids", [(0, 1), (0, 2)])
+def test_ids_of_an_input_and_an_output_that_are_exchanged_are_told_at_their_layer(ids, tmp_path):
+    low, high = ids
+    path, text = pooled(tmp_path)
+    begin, end = text.index(b'<layer id="1"'), text.index(b'<layer id="2"')
+    other = {b"%d" % low: b"%d" % high, b"%d" % high: b"%d" % low}
+    layer = re.sub(rb'(?<=port id=")\d', lambda match: other.get(match[0], match[0]), text[begin:end])
+    content = text[:begin] + layer + text[end:]
+    (found,) = checked(path, content)
+    assert (found.code, found.layer.id, len(found.notes)) == ("E206", 1, 1)
+    assert found.message == f"the ids of ports {low} and {high} of layer 1 `MaxPool_1` (MaxPool) seem to be exchanged"
+    assert f"edges lead to an input port {low}, and begin at an output port {high}" in found.help
     assert fixed(path, content).content == text
 
 

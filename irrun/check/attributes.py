@@ -446,8 +446,19 @@ def _ignored(layer: Layer, misplaced: dict[str, Element], reported: Collection[s
             yield Diagnostic("W902", f"`{name}` on <layer> is not read", span, layer.label, help)
     for stray in layer.strays[:MAX_UNKNOWN]:
         if not any(misplaced[name] is stray for name in reported):
-            help = "move its attributes to the first <data>"
+            help = _united(layer.data.attributes if layer.data else {}, stray.attributes)
             yield Diagnostic("W901", "only the first <data> of a layer is read", stray.span, layer.label, help)
+
+
+def _united(first: Mapping[str, str], second: Mapping[str, str]) -> str:
+    """What makes one <data> of two that have these attributes."""
+    others = [name for name, text in second.items() if first.get(name, text) != text]
+    if others:
+        what = "delete one of the two" if second.keys() <= first.keys() else "make one of the two"
+        return f"{what}: they contradict each other in {listed(others[:MAX_UNKNOWN])}"
+    if second.items() <= first.items():
+        return "delete it: all that it says stands in the first <data>"
+    return "move its attributes to the first <data>"
 
 
 def _meant(attr: Attr, text: str) -> str | None:

@@ -9,6 +9,7 @@ from irrun.check.foreign import foreign_op
 from irrun.diagnostics import Diagnostic
 from irrun.ir.graph import Layer
 from irrun.ir.xml import attribute_span
+from irrun.spec.attributes import REQUIRED
 from irrun.spec.op import OPSETS, Op
 from irrun.spec.registry import SPELLINGS, opset_number, registry
 from irrun.spelling import advice, close_matches
@@ -25,6 +26,9 @@ PLUGIN_OPSETS = {
 
 MOVED = {"MVN", "ROIPooling", "ReorgYolo"}
 """Types of opset2 that old converters wrote as those of opset1, and OpenVINO reads so if they are spelt like this."""
+
+_IN_FILES = {"Constant": "Const"}
+"""How types are spelt in files that ops have another name for."""
 
 
 def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
@@ -58,9 +62,35 @@ def find_op(layer: Layer) -> tuple[Op | None, Diagnostic | None]:
         hint = f"{versions[0].type} is in {_spans(held)}" if held else None
     else:
         name, message = "type", f"unknown op `{layer.type}` of {layer.version}"
-        close = close_matches(layer.type, known.types())
-        hint = advice(layer.type, close[0]) if close else "a custom op can be declared in a module given with --ops"
+        meant = next(iter(meant_types(layer)), None)
+        hint = advice(layer.type, meant) if meant else "a custom op can be declared in a module given with --ops"
     return None, Diagnostic("E301", message, attribute_span(layer.element, name), layer.label, hint)
+
+
+def meant_types(layer: Layer) -> dict[str, bool]:
+    """The types that an unknown one may be meant for, the likeliest first, and whether the layer has the form of each.
+
+    Those whose form it has come first, though others may be nearer in spelling.
+    """
+    known = registry()
+    # no file spells constants as the op is called
+    spellings = (spelling for type in known.types() for spelling in (type, _IN_FILES.get(type, type)))
+    written = layer.element.attributes.get("type", "")  # the reader may take it for another one
+    close = dict.fromkeys(_IN_FILES.get(type, type) for type in close_matches(written, spellings))
+    forms = {type: _has_form(layer, known.find(type, layer.version) or known.versions(type)[-1]) for type in close}
+    return dict(sorted(forms.items(), key=lambda item: not item[1]))
+
+
+def _has_form(layer: Layer, op: Op) -> bool:
+    """Whether a layer has as many ports as an op may have, and all attributes that this requires."""
+    ports = takes(op, layer) and (len(layer.outputs) <= len(op.outputs) or any(port.variadic for port in op.outputs))
+    return ports and all(attr.name in layer.attributes for attr in op.attrs if attr.default is REQUIRED)
+
+
+def takes(op: Op, layer: Layer) -> bool:
+    """Whether an op may have as many inputs as a layer has."""
+    count = len(layer.input_ports)
+    return op.least_inputs <= count and (count <= len(op.inputs) or op.variadic)
 
 
 def _respelled(layer: Layer, op: Op) -> Diagnostic | None:

@@ -247,7 +247,7 @@ class _Seed(click.IntRange):
             return super().convert(value, parameter, context)
         except click.BadParameter:
             message = f"`{value}` is no seed, which is 0 or more; without one, --random stands at the end"
-            self.fail(message, parameter, context)
+            self.fail(f"{message}, or before another option", parameter, context)
 
 
 def random_option(help: str) -> Callable[[Command], Command]:

@@ -27,7 +27,7 @@ DELETE = "delete"
 """What mends an edge from an input to an output: turned round it is what was meant, or it is there already."""
 
 RENUMBER = "renumber"
-"""What mends ids of ports that are all off by a number, which stands behind it."""
+"""What mends ids of ports that edges have other ones for: these, for all ports of the layer, stand behind it."""
 
 _NOWHERE = (-1.0,)
 """How well edges fit a layer none of whose ports they name."""
@@ -96,7 +96,6 @@ class _Index:
     lost: list[_Lost] = field(default_factory=list)
     backward: list[_Backward] = field(default_factory=list)
     shifted: bool = False
-    off: Mapping[Layer, int] = field(default_factory=dict)
 
     @property
     def troubles(self) -> int:
@@ -144,19 +143,21 @@ def _connected(
     lists: Sequence[Element],
     findings: Findings,
     shift: Shift | None = None,
-    off: Mapping[Layer, int] | None = None,
+    off: Mapping[Layer, tuple[int, ...]] | None = None,
 ) -> _Index:
     """Connect what can be connected; what else was found is noted down, and not yet reported.
 
-    The ids of the ports of layers that are `off` are higher than those that edges have, by a number.
+    Edges have other ids for the ports of layers that are `off`: these, of all of them, inputs first.
     """
     index = _index(graph, findings, shift)
-    index.off = off or {}
-    for layer in index.off:
-        del index.written[str(layer.id)]
+    known: dict[tuple[Layer, bool], dict[int, int]] = {}
+    for layer, ids in (off or {}).items():
+        index.written.pop(str(layer.id), None)
+        count = len(layer.input_ports)
+        for output, own in enumerate((ids[:count], ids[count:])):
+            known[layer, bool(output)] = {id: at for at, id in enumerate(own)}
     if index.identities.loose:
         _identify(graph, index, [edge for listed in lists for edge in listed.children])
-    known: dict[tuple[Layer, bool], dict[int, int]] = {}
     misplaced: list[Element] = []
     for edge in members(lists[0], "edge", findings, graph, graph.owner):
         if edge.tag != "edge":
@@ -180,8 +181,8 @@ def _disconnect(graph: Graph) -> None:
             value.consumers.clear()
 
 
-def _ports_off(index: _Index, lists: Sequence[Element]) -> dict[Layer, int]:
-    """Layers of several ports whose ids are all off by the same number against those that edges have."""
+def _ports_off(index: _Index, lists: Sequence[Element]) -> dict[Layer, tuple[int, ...]]:
+    """Layers for whose ports edges have other ids, as far as one mistake explains that; and these ids, inputs first."""
     suspects = {stray.reader for stray in index.strays} | {layer for layer, _ in index.missing}
     suspects -= index.identities.doubtful
     ids = {str(layer.id): layer for layer in suspects}
@@ -195,25 +196,73 @@ def _ports_off(index: _Index, lists: Sequence[Element]) -> dict[Layer, int]:
     off = {}
     for layer in suspects:
         inputs, outputs = named.get((layer, False), set()), named.get((layer, True), set())
-        there, given = [port.id for port in layer.input_ports], {value.port.id for value in layer.outputs}
-        by = there[0] - min(inputs) if there and inputs else 0
-        if (
-            by
-            and outputs
-            and sorted(port + by for port in inputs) == sorted(there)
-            and {port + by for port in outputs} <= given
-        ):
-            off[layer] = by
+        meant = _all_off(layer, inputs, outputs) or _one_off(layer, inputs, outputs)
+        if meant is not None:
+            off[layer] = meant
     return off
 
 
-def _report_ports(off: Mapping[Layer, int], findings: Findings) -> None:
-    for layer, by in off.items():
-        how = "higher" if by > 0 else "lower"
-        message = f"the ids of all ports of layer {layer} are {how} by {abs(by)} than those that edges have"
-        help = "edges name ports by ids, not by positions: change the ones or the others"
-        port = layer.input_ports[0].element
-        findings.add("E206", message, port, "id", layer=layer, help=help, remedy=f"{RENUMBER} {by}")
+def _all_off(layer: Layer, inputs: set[int], outputs: set[int]) -> tuple[int, ...] | None:
+    """The ids for ports of a layer by which edges name these `inputs` and `outputs`, if all are off by one number."""
+    there, given = [port.id for port in layer.input_ports], [value.port.id for value in layer.outputs]
+    by = there[0] - min(inputs) if there and inputs else 0
+    if not by or not outputs or not {*there}.isdisjoint(given):
+        return None
+    if sorted(port + by for port in inputs) != sorted(there) or not {port + by for port in outputs} <= {*given}:
+        return None
+    return tuple(id - by for id in (*there, *given))
+
+
+def _one_off(layer: Layer, inputs: set[int], outputs: set[int]) -> tuple[int, ...] | None:
+    """The ids for ports of a layer by which edges name these `inputs` and `outputs`, if the only port that they do not
+    name has the id of one on the other side, or each side has such a port and the ids of these are exchanged.
+
+    With them all ids are as everybody writes them, which leaves no doubt.
+    """
+    there, given = [port.id for port in layer.input_ports], [value.port.id for value in layer.outputs]
+    meant: list[int] = []
+    changed = 0
+    for own, ends in ((there, inputs), (given, outputs)):
+        lost = ends.difference(own)
+        bare = [at for at, id in enumerate(own) if id not in ends]
+        if lost and not len(lost) == len(bare) == 1:
+            return None
+        changed += len(lost)
+        ids = dict(zip(bare, lost, strict=False))
+        meant += [ids.get(at, id) for at, id in enumerate(own)]
+    written = there + given
+    if meant != [*range(len(meant))]:
+        return None
+    doubled, exchanged = len({*written}) < len(written), sorted(written) == meant
+    return tuple(meant) if (changed == 1 and doubled) or (changed == 2 and exchanged) else None
+
+
+def _report_ports(off: Mapping[Layer, tuple[int, ...]], findings: Findings) -> None:
+    for layer, ids in off.items():
+        ports = [*layer.input_ports, *(value.port for value in layer.outputs)]
+        changed = [(port, id) for port, id in zip(ports, ids, strict=True) if port.id != id]
+        port, id = changed[0]
+        notes: tuple[Note, ...] = ()
+        if len(changed) == len(ports) > 1 and port.id - id == changed[-1][0].id - changed[-1][1]:
+            how = "higher" if port.id > id else "lower"
+            message = f"the ids of all ports of layer {layer} are {how} by {abs(port.id - id)} than those that edges "
+            message += "have"
+            help = "edges name ports by ids, not by positions: change the ones or the others"
+        elif len(changed) == 1:
+            side = "input" if port in layer.input_ports else "output"
+            message = f"two ports of layer {layer} have the id {port.id}, and edges name an {side} port {id}, which is "
+            message += "not there"
+            help = f"give this {side} port the id {id}: it is the only one that no edge names"
+            same = (each for each in ports if each.id == port.id and each is not port)
+            notes = tuple(Note("the other port of this id", each.element.span) for each in same)
+        else:
+            low, high = sorted((port.id, id))
+            message = f"the ids of ports {low} and {high} of layer {layer} seem to be exchanged"
+            help = f"edges lead to an input port {id}, and begin at an output port {port.id}: "
+            help += "exchange the ids, or change the edges"
+            notes = (Note("the other port", changed[1][0].element.span),)
+        remedy = " ".join([RENUMBER, *map(str, ids)])
+        findings.add("E206", message, port.element, "id", layer=layer, help=help, notes=notes, remedy=remedy)
 
 
 def _report_shift(shift: Shift, findings: Findings) -> None:
@@ -348,10 +397,6 @@ def _connect_edge(
     )
     layers, doubtful = index.identities.layers, index.identities.doubtful
     producer, reader = (layers.get(id) if id is not None else None for id in (from_layer, to_layer))
-    from_port, to_port = (
-        port if port is None or layer is None else port + index.off.get(layer, 0)
-        for port, layer in ((from_port, producer), (to_port, reader))
-    )
     sure = producer is not None and producer not in doubtful
     output = _port(from_port, producer, True, ports) if producer is not None and sure else None
     value = producer.outputs[output] if producer is not None and output is not None else None

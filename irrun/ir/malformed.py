@@ -145,11 +145,14 @@ def explained(code: int, source: Source, offset: int, stack: list[Element]) -> D
     opened = stack[-1] if len(stack) > 1 else None
     note = (_opening(opened),) if opened else ()
     start, stop = max(offset - 200, 0), offset + 200
-    line = data[data.rfind(b"\n", start, offset) + 1 or start : data.find(b"\n", offset, stop) % (stop + 1)]
+    begin = data.rfind(b"\n", start, offset) + 1 or start
+    line = data[begin : data.find(b"\n", offset, stop) % (stop + 1)]
     if _ELIDED.search(line):
         return Diagnostic("E101", "`...` stands where attributes should be", span, help=_FRAGMENT)
     if line.lstrip().startswith(CONFLICT):
         help = "keep one of the two versions, and delete these lines from `<<<<<<<` to `>>>>>>>`"
+        # the parser takes the first `<` for the start of a tag, and stumbles over the second one
+        span = source.span(begin + len(line) - len(line.lstrip()), len(CONFLICT.rstrip()))
         return Diagnostic("E101", "a merge has left its conflict in the file", span, help=help)
     name = expat.errors.messages[code]
     ended = name == expat.errors.XML_ERROR_INVALID_TOKEN and not opened and bool(stack[0].children)

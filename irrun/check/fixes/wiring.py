@@ -171,9 +171,9 @@ def edge_end(case: Case) -> Iterator[Fix]:
 
 def _renumbered(case: Case, layer: Layer) -> Fix:
     """The ports of a layer get the ids that edges have for them."""
-    by = int((case.diagnostic.remedy or "").split()[-1])
+    ids = (case.diagnostic.remedy or "").split()[1:]
     ports = [*layer.input_ports, *(value.port for value in layer.outputs)]
-    edits = [with_attribute(port.element, "id", str(port.id - by)) for port in ports]
+    edits = [with_attribute(port.element, "id", id) for port, id in zip(ports, ids, strict=True)]
     return case.fix("give the ports the ids that edges have", *edits)
 
 

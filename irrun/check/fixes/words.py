@@ -9,9 +9,10 @@ from typing import Any
 from irrun.check.assumed import as_port_declares, missing
 from irrun.check.attributes import as_written
 from irrun.check.fixes.place import Case
+from irrun.check.lookup import meant_types, takes
 from irrun.check.synonyms import synonyms
 from irrun.diagnostics import Fix
-from irrun.ir.graph import OF_LAYER, Layer
+from irrun.ir.graph import OF_LAYER
 from irrun.ir.text_edits import set_attribute as with_attribute
 from irrun.spec.attributes import BOOL, ELEMENT_TYPE, FLOAT_NUMBER, FLOATS, INT, INTS, REQUIRED, SHAPE, Attr
 from irrun.spec.dtypes import ELEMENT_TYPES, meant_type
@@ -65,11 +66,14 @@ def unknown_op(case: Case) -> Iterator[Fix]:
     """E301: another type, or an operation set that has it."""
     known = registry()
     type, version = case.element.attributes.get("type", ""), case.element.attributes.get("version", "")
+    if case.layer is None:
+        return
     if case.attribute == "type":
-        close = close_matches(type, known.types())
-        there = [name for name in close if known.find(name, version) is not None]
-        certain = _certain(type, close, known.types())
-        for name in there or close:
+        forms = meant_types(case.layer)
+        there = [name for name in forms if known.find(name, version) is not None]
+        fitting = [name for name in forms if forms[name]]
+        certain = _certain(type, fitting, fitting)
+        for name in there or forms:
             yield case.set("type", name, safe=name == certain)
         return
     versions = known.versions(type)
@@ -81,16 +85,9 @@ def unknown_op(case: Case) -> Iterator[Fix]:
     held = sorted(n for op in versions for n in known.opsets(op))
     if number and held and not version.startswith("opset0"):
         nearest = min(held, key=lambda n: abs(n - int(number[1])))
-        yield case.set("version", f"opset{nearest}", safe=len(versions) == 1 and _takes(versions[0], case.layer))
+        yield case.set("version", f"opset{nearest}", safe=len(versions) == 1 and takes(versions[0], case.layer))
     elif held:
-        yield case.set("version", f"opset{held[0]}", safe=len(versions) == 1 and _takes(versions[0], case.layer))
-
-
-def _takes(op: Op, layer: Layer | None) -> bool:
-    """Whether an op may have as many inputs as a layer has."""
-    count = len(layer.input_ports) if layer is not None else 0
-    least = sum(not port.optional for port in op.inputs if not port.variadic)
-    return count >= least and (count <= len(op.inputs) or any(port.variadic for port in op.inputs))
+        yield case.set("version", f"opset{held[0]}", safe=len(versions) == 1 and takes(versions[0], case.layer))
 
 
 def misspelt_attribute(case: Case) -> Iterator[Fix]:
