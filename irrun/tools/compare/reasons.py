@@ -51,12 +51,15 @@ def reasons(
     observed: Sequence[Observation],
     wanted: Mapping[str, int],
     caused: bool = False,
+    keys: Sequence[str] | None = None,
 ) -> dict[str, Cause]:
     """The causes of tensors that are off, by their keys; `wanted` has the step that each is looked at in. `caused` says
-    that outputs are wrong only while somebody looks.
+    that outputs are wrong only while somebody looks, and `keys` which tensors were watched, if not all.
 
     Both runs are done again, so that nothing but these tensors and what their layers read is held at once.
     """
+    if not wanted:
+        return {}
     own: dict[str, _Own] = {}
     course = replace(course, steps=course.steps[: max(wanted.values()) + 1])  # what follows changes nothing of these
 
@@ -70,7 +73,7 @@ def reasons(
 
     beside.run(course, ours)
     # all that was watched before: a device fuses otherwise where less is, and so rounds otherwise
-    again = side.observe(course.steps) if may_vary(side) else None
+    again = side.observe(course.steps, keys) if may_vary(side) else None
     weights = side.weights(course.steps, wanted) if isinstance(side, Weighing) else {}
     changes = side.changes() if isinstance(side, Changed) else {}
     found: dict[str, Cause] = {}

@@ -273,6 +273,51 @@ def test_what_is_moved_may_be_of_another_type_than_a_device_says(tmp_path, said,
     assert found.cause == cause
 
 
+class Apart(Made):
+    """One that rounds otherwise in each run, and shows one tensor in each where all are wanted, else `room` of them."""
+
+    def __init__(self, path, wrong=None, room=9):
+        super().__init__(path, wrong)
+        self._room, self.watched = room, []
+
+    def observe(self, steps, keys=None):
+        self.watched.append(keys)
+        (full,) = super().observe(steps)
+        names = list(full.tensors) if keys is None else list(keys)
+        room = 1 if keys is None else self._room
+        runs = {name: number // room for number, name in enumerate(names)}
+        tensors = {name: full.tensors[name] * (1 + F32(3e-6) * F32(runs[name])) for name in names}
+        return [Observation(full.outputs, tensors, 0.0, (full.outputs,) * max(runs.values()), runs)]
+
+
+def turning(tmp_path):
+    b = Builder()
+    x = b.parameter("x", "f32", (4, 3))
+    (y,) = b.layer("Multiply", [x, b.constant(F32([2]))], [("f32", (4, 3))], name="y")
+    (turned,) = b.layer("Transpose", [y, b.constant(np.int64([1, 0]))], [("f32", (3, 4))], name="turned")
+    b.result(turned)
+    return b.save(tmp_path), {"x": np.linspace(1, 2, 12, dtype=F32).reshape(4, 3)}
+
+
+@pytest.mark.parametrize("room", [9, 1])
+def test_a_layer_is_not_blamed_for_what_it_has_read_in_another_run(tmp_path, room):
+    """All that it needs is watched in one run, where there is room for that."""
+    model, inputs = turning(tmp_path)
+    side = Apart(model, room=room)
+    found = irrun.compare(model, side, inputs)
+    turned = next(result for result in found.tensors if result.layer.name == "turned")
+    assert (found.agrees, found.first, side.watched) == (True, None, [None, ["turned:0", "y:0"]])
+    assert (turned.own.metrics.equal, turned.runs, turned.differing) == (room > 1, 1, 0)
+
+
+def test_a_layer_that_is_wrong_in_one_run_too_is_at_fault(tmp_path):
+    model, inputs = turning(tmp_path)
+    found = irrun.compare(model, Apart(model, {"turned:0": lambda a: np.roll(a, 1, -1)}), inputs)
+    assert (found.first.key, found.cause, found.first.runs, found.first.differing) == ("turned:0", "N207", 1, 1)
+    lost = irrun.compare(model, Apart(model, {"turned:0": lambda a: np.roll(a, 1, -1)}, room=1), inputs)
+    assert lost.first.key == "turned:0"
+
+
 class Twofold(Made):
     """Of several runs, in one of which fewer are above the score."""
 
