@@ -428,6 +428,8 @@ class _Flow:
                 wrong[key] = step
 
         def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
+            if _unread(event):
+                return
             key, where = event.name, measured.where
             self._tensors.setdefault(key, _Seen(measured)).event = (event.layer, event.port)
             shown = frozenset() if measured.holds else of_several_runs(event, before, observed[where.step])
@@ -509,3 +511,9 @@ class _Flow:
         cause = decide(looked, Context(tapped=tapped))
         seen.cause = replace(cause, evidence=(*cause.evidence, *of_fused(self._beside, self._side, layer)))
         seen.worst, seen.differing = replace(measured, where=Where(course.name, step)), 1
+
+
+def _unread(event: Event) -> bool:
+    """Whether a tensor is one of several that its layer makes and nothing reads it: what it is means nothing then."""
+    outputs = event.layer.outputs
+    return len(outputs) > 1 and not outputs[event.port].consumers

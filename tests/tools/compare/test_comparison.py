@@ -531,6 +531,22 @@ def test_a_choice_behind_a_fault_is_no_tie(tmp_path):
     assert (found.first.layer.name, "N103" in codes(found)) == ("scores", False)
 
 
+def test_a_choice_that_nobody_reads_is_not_told(tmp_path):
+    """The maximum is right; where it stands is nothing to anybody."""
+    b = Builder()
+    (scores,) = b.layer("Multiply", [b.parameter("x", "f32", (1, 1, 4)), b.constant(F32([3]))], [("f32", (1, 1, 4))])
+    given = {"strides": "2", "dilations": "1", "pads_begin": "0", "pads_end": "0", "kernel": "2", "axis": "0"}
+    ends = [("f32", (1, 1, 2)), ("i64", (1, 1, 2))]
+    pooled, _ = b.layer("MaxPool", [scores], ends, "opset8", "pool", index_element_type="i64", **given)
+    (half,) = b.layer("Multiply", [pooled, b.constant(F32([0.5]))], [("f32", (1, 1, 2))], name="half")
+    b.result(half)
+    model = b.save(tmp_path)
+    wrong = {"pool:1": lambda a: a[..., ::-1], "half:0": lambda a: a * F32(2)}
+    found = irrun.compare(model, Made(model, wrong), {"x": F32([[[1, 2, 3, 4]]])})
+    assert (found.first.key, len(found.diagnostics)) == ("half:0", 2)
+    assert [result.key for result in found.tensors if result.layer.name == "pool"] == ["pool:0"]
+
+
 def test_bodies_are_looked_into_where_the_other_side_shows_them():
     key = "Loop_13276/body[2]/Tanh_13267:0"
     found = irrun.compare(LOOP, Made(LOOP, {key: lambda x: -x}), inputs_of("stateful-loop"))
@@ -729,6 +745,17 @@ def test_results_that_are_held_in_f16_are_judged_as_such(tmp_path):
     results = irrun.GraphExecutor(CNN).run(given)
     np.savez(tmp_path / "f16.npz", **{name: array.astype(np.float16) for name, array in results.items()})
     assert irrun.compare(CNN, str(tmp_path / "f16.npz"), given).agrees
+
+
+def test_how_many_tensors_were_not_recorded(tmp_path):
+    model, inputs = turning(tmp_path)
+    side = Made(model)
+    for count, said in (
+        (1, "1 tensor could not be looked at: it was"),
+        (2, "2 tensors could not be looked at: they were"),
+    ):
+        side.untapped = dict.fromkeys([f"{number}:0" for number in range(count)], "it was not recorded")
+        assert f"{said} not recorded\n" in str(irrun.compare(model, side, inputs))
 
 
 def test_a_tolerance_for_nothing_is_refused():
