@@ -337,6 +337,21 @@ def test_an_attribute_that_is_read_otherwise(op, shapes, attrs, read, said):
     assert decide(layer.observed(layer.right + F32(1)), layer.context()).code != "N222"
 
 
+def test_numbers_that_loops_read_are_not_taken_for_the_number_of_rounds():
+    rounds, right = [], np.linspace(1, 2, 50, dtype=F32)
+
+    def compute(inputs):
+        rounds.append(inputs[0].item())
+        return [right]
+
+    given = [np.int64(3), np.bool_(True), np.int64(1 << 40)]
+    actual = right + np.random.default_rng(0).standard_normal(50).astype(F32)
+    arrays = [np.asarray(each) for each in given]
+    observed = Observed(find("Loop-5"), None, 0, actual, right, right, arrays, arrays)
+    assert decide(observed, Context(compute=compute)).code == "N299"
+    assert 1 << 40 not in rounds
+
+
 def test_operands_of_other_shapes_that_are_swapped():
     chance = np.random.default_rng(5)
     data, factor = F32(chance.uniform(1, 2, (3, 4))), F32(chance.uniform(1, 2, (3, 1)))

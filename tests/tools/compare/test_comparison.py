@@ -594,6 +594,21 @@ def test_tensors_of_inputs_say_what_the_other_side_was_given(tmp_path):
     assert found.diagnostics[0].layer.name == "image"
 
 
+def test_the_search_for_causes_ends(monkeypatch):
+    """What tensors show by themselves is told all the same."""
+    monkeypatch.setattr("irrun.tools.compare.budget.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("irrun.tools.compare.budget.TIMES_A_RUN", 0.0)
+    noise = np.random.default_rng(0).standard_normal(9999)
+    wrong = {
+        "Convolution_53:0": lambda x: x + x.std() * np.resize(noise, x.shape),
+        "Relu_56:0": lambda x: x * 2,
+    }
+    found = irrun.compare(CNN, Made(CNN, wrong), inputs_of("cnn"))
+    first, second, *_ = found.diagnostics
+    assert (first.code, second.code) == ("N299", "N205")
+    assert first.message.endswith("it is not looked into further, as looking for causes has taken 0 s")
+
+
 def test_several_inputs_name_the_worst(tmp_path):
     given = inputs_of("cnn")
     small = {"image": given["image"] * F32(0.01)}
