@@ -49,6 +49,7 @@ from irrun.tools.compare.sides.failures import known
 from irrun.tools.compare.sides.opening import open_side
 from irrun.tools.compare.steps import DIGITS
 from irrun.tools.compare.stretches import NOTHING, Stretch
+from irrun.tools.compare.together import Apart, Place, of_several_runs, together
 from irrun.tools.compare.tolerances import EXACT, LEVELS, Tolerance, named, of_outputs, of_whole_numbers, parse
 from irrun.tools.watch.origin import structure
 
@@ -416,27 +417,46 @@ class _Flow:
         which choices rounding has tipped, in layers that are right."""
         wrong: dict[str, int] = {}
         tipped: dict[str, int] = {}
+        apart: dict[Place, Apart] = {}
 
-        def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
-            key, step = event.name, measured.where.step
-            seen = self._tensors.setdefault(key, _Seen(measured))
-            seen.event = (event.layer, event.port)
+        def taken(key: str, measured: Measured, before: Stretch) -> None:
+            seen, step = self._tensors[key], measured.where.step
             if seen.add(measured):
                 seen.accumulated = accumulated[step].get(key)
                 seen.before = before
             if not measured.holds and key not in wrong and seen.cause is None:
                 wrong[key] = step
-            elif failing and measured.holds and key not in tipped and self._tips(event, accumulated[step]):
-                tipped[key] = step
+
+        def told(event: Event, other: Array, measured: Measured, before: Stretch) -> None:
+            if _unread(event):
+                return
+            key, where = event.name, measured.where
+            self._tensors.setdefault(key, _Seen(measured)).event = (event.layer, event.port)
+            shown = frozenset() if measured.holds else of_several_runs(event, before, observed[where.step])
+            if shown:
+                behind = self._beside.judged(event, other, where, rounds=True)
+                apart[key, where.step] = Apart(shown, behind, before)
+                return
+            taken(key, measured, before)
+            if failing and measured.holds and key not in tipped and self._tips(event, accumulated[where.step]):
+                tipped[key] = where.step
 
         self._beside.replay(course, observed, told)
+        if apart:
+            self._tell(f"{self._looked.name} shows tensors of {course.name} together")
+        joint = together(self._beside, self._looked, course, apart)
+        for place, each in apart.items():
+            taken(place[0], joint.measured.get(place, each.measured), each.before)
         first = {key: wrong[key] for key in self._tensors if key in wrong}
         first = dict(list(first.items())[:MAX_REASONS])
         right = dict([(key, step) for key, step in tipped.items() if key not in wrong][:MAX_REASONS])
         if not first and not right:
             return
         self._tell("why layers are off")
-        found = reasons(self._beside, self._looked, course, observed, first | right, caused)
+        in_one = {key: step for key, step in first.items() if (key, step) in joint.measured}
+        left = {key: step for key, step in (first | right).items() if key not in in_one}
+        found = reasons(self._beside, self._looked, course, observed, left, caused)
+        found |= reasons(self._beside, self._looked, course, joint.observed, in_one, caused, joint.keys)
         for name, cause in found.items():
             if name in first or cause.code == TIE:
                 self._tensors[name].cause = self._asked(name, cause)
@@ -491,3 +511,9 @@ class _Flow:
         cause = decide(looked, Context(tapped=tapped))
         seen.cause = replace(cause, evidence=(*cause.evidence, *of_fused(self._beside, self._side, layer)))
         seen.worst, seen.differing = replace(measured, where=Where(course.name, step)), 1
+
+
+def _unread(event: Event) -> bool:
+    """Whether a tensor is one of several that its layer makes and nothing reads it: what it is means nothing then."""
+    outputs = event.layer.outputs
+    return len(outputs) > 1 and not outputs[event.port].consumers

@@ -13,7 +13,8 @@ from irrun.tools.compare.sides.contract import Change
 from irrun.tools.compare.tolerances import Tolerance
 
 Compute = Callable[[Sequence[Array | None]], Sequence[Array]]
-"""The layer's kernel: all outputs for arrays of its inputs. Raises Violation or IRError where these break a rule."""
+"""The layer's kernel: all outputs for arrays of its inputs. Raises Violation or IRError where these break a rule, and
+OutOfTime where the search for causes has taken too long."""
 
 Deviations = Callable[[Layer | None, Sequence[Array | None]], Sequence[tuple[str, str, str]]]
 """What is known of the other side where it computes a layer on these inputs: what it does, because of what, and on

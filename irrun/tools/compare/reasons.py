@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
@@ -16,6 +17,7 @@ from irrun.records import dataclass
 from irrun.run.session import Calculation, Event, Observer
 from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array
+from irrun.tools.compare.budget import Budget
 from irrun.tools.compare.causes.case import Cause
 from irrun.tools.compare.causes.decision import UNEXPLAINED, decide
 from irrun.tools.compare.narrowed import of_narrow_weights
@@ -51,12 +53,16 @@ def reasons(
     observed: Sequence[Observation],
     wanted: Mapping[str, int],
     caused: bool = False,
+    keys: Sequence[str] | None = None,
 ) -> dict[str, Cause]:
     """The causes of tensors that are off, by their keys; `wanted` has the step that each is looked at in. `caused` says
-    that outputs are wrong only while somebody looks.
+    that outputs are wrong only while somebody looks, and `keys` which tensors were watched, if not all. What it takes
+    has a `Budget`: behind that layers are not calculated again, which leaves what tensors show by themselves.
 
     Both runs are done again, so that nothing but these tensors and what their layers read is held at once.
     """
+    if not wanted:
+        return {}
     own: dict[str, _Own] = {}
     course = replace(course, steps=course.steps[: max(wanted.values()) + 1])  # what follows changes nothing of these
 
@@ -68,9 +74,11 @@ def reasons(
 
         return keep
 
+    begin = time.monotonic()
     beside.run(course, ours)
+    budget = Budget(time.monotonic() - begin)
     # all that was watched before: a device fuses otherwise where less is, and so rounds otherwise
-    again = side.observe(course.steps) if may_vary(side) else None
+    again = side.observe(course.steps, keys) if may_vary(side) else None
     weights = side.weights(course.steps, wanted) if isinstance(side, Weighing) else {}
     changes = side.changes() if isinstance(side, Changed) else {}
     found: dict[str, Cause] = {}
@@ -97,9 +105,9 @@ def reasons(
             tolerance=of_elements(measured.tolerance),
         )
         context = Context(
-            compute=partial(_computed, calculation),
-            compute64=partial(_computed, calculation, wide=True),
-            compute_as=partial(_computed, calculation, inputs),
+            compute=budget.within(partial(_computed, calculation)),
+            compute64=budget.within(partial(_computed, calculation, wide=True)),
+            compute_as=budget.within(partial(_computed, calculation, inputs)),
             repeated=None if again is None else again[step].tensors.get(key),
             earlier=list(islice(_earlier(event, step, observed), MAX_EARLIER)),
             constants=_fitting(weights.get(key, {}), inputs),
@@ -107,8 +115,13 @@ def reasons(
             deviations=partial(_deviations, beside, side.name, event) if side.kind == "device" else None,
             untapped_right=caused or None,
         )
-        found[key] = decide(seen, context)
-        if found[key].code == UNEXPLAINED:
+        with budget.counting():
+            cause = decide(seen, context)
+        if cause.code == UNEXPLAINED and budget.over:
+            sentence = f"it is not looked into further, as looking for causes has taken {budget.seconds:.0f} s"
+            cause = replace(cause, sentence=sentence)
+        found[key] = cause
+        if cause.code == UNEXPLAINED:
             unexplained[key] = event.array.copy()
 
     beside.replay(course, observed, told)
@@ -181,7 +194,7 @@ def _deviations(
     One that it is known to refuse, but has computed, is not among them.
     """
     inference = beside.executor.report.inference
-    if layer is None or inference is None:
+    if layer is None or inference is None or not concerning(layer, inference):
         return []
     return _known(explaining(layer, inference, inputs, _computed(event.calculation, inputs)), side)
 

@@ -125,6 +125,14 @@ class Beside:
         held = [element_type(array.dtype) for array in (other, event.array)]
         return asked or of_outputs([self.least, *held, *self.grids])
 
+    def judged(self, event: Event, other: Array, where: Where, *, rounds: bool) -> Measured:
+        """How far a tensor is off; where what its layer has read is not known but for what `rounds`, it may be as far
+        off as an output may."""
+        precision = self.computed_in(event, other)
+        allowed = self.allowed_behind(event, other) if rounds else self.allowed(event, precision)
+        tolerance = allowed.applied(exact=is_exact(other) and is_exact(event.array))
+        return Measured(where, glance(other, event.array, tolerance, precision), tolerance)
+
     def _asked(self, event: Event) -> Tolerance | None:
         return named([entry for entry in self.tolerances if entry[0] is not None], event.layer.name, event.name)
 
@@ -218,12 +226,8 @@ class Beside:
                 placed = None if other is None else fitting(other, event.array)
                 read = stretches.read(event)
                 if other is not None:
-                    precision = self.computed_in(event, other)
                     before = stretch(read)
-                    allowed = self.allowed_behind(event, other) if before.rounds else self.allowed(event, precision)
-                    tolerance = allowed.applied(exact=is_exact(other) and is_exact(event.array))
-                    measured = Measured(where, glance(other, event.array, tolerance, precision), tolerance)
-                    told(event, other, measured, before)
+                    told(event, other, self.judged(event, other, where, rounds=before.rounds), before)
                 stretches.add(event, read, known=placed is not None)
                 return placed
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from typing import TYPE_CHECKING
 
@@ -84,7 +85,8 @@ def _chosen(tensors: Sequence[TensorResult], top: int | None) -> list[TensorResu
 
 
 def _reasons(reasons: Iterable[str]) -> str:
-    listed = list(dict.fromkeys(reasons))
+    counts = Counter(reasons)
+    listed = [reason.replace("it was", "they were", count > 1) for reason, count in counts.items()]
     return "; ".join(one_line(reason) for reason in listed[:3]) + ("; ..." if len(listed) > 3 else "")
 
 

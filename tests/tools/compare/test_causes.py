@@ -17,6 +17,8 @@ from tools.compare.faults import FAULTS
 from tools.compare.planted import F32, Planted, find, i64, layers, noisy
 from tools.compare.planting import planted_cases
 
+PAIRS = {"strides": (1, 2), "dilations": (1, 1), "pads_begin": (0, 0), "pads_end": (0, 0)}
+
 
 def seen(actual, expected, **changes):
     return Observed(None, None, 0, actual, expected, expected, **changes)
@@ -155,6 +157,19 @@ def test_a_half_that_is_rounded_to_the_other_side_is_a_tie():
     actual = layer.right.copy()
     actual[7] = 3
     assert decide(layer.observed(actual), layer.context()).code == "N103"
+
+
+def test_what_follows_its_inputs_is_no_tie():
+    """A sum of large numbers that cancel moves far with them, as few elements as such may be; it does not jump."""
+    image = np.ones((1, 1, 1, 64), F32)
+    image[..., 40], image[..., 41] = 1000, -1000
+    summed = Planted(find("Convolution-1"), [image, np.ones((1, 1, 1, 2), F32)], PAIRS, frozenset({1}))
+    apart = Planted(find("Subtract-1"), [image[0, 0, 0], np.append(np.zeros(40, F32), F32([999, -999, *[0] * 22]))])
+    for layer, place in ((summed, (0, 0, 0, 20)), (apart, (40,))):
+        actual = layer.right.copy()
+        actual[place] += F32(3)
+        found = decide(layer.observed(actual, "bf16"), layer.context())
+        assert found.sentence == "rounding in bf16, which the layer magnifies"
 
 
 def test_a_difference_of_large_numbers_magnifies_rounding():
@@ -320,6 +335,21 @@ def test_an_attribute_that_is_read_otherwise(op, shapes, attrs, read, said):
     assert found.code == "N222"
     assert found.sentence.startswith(f"an attribute: {said}")
     assert decide(layer.observed(layer.right + F32(1)), layer.context()).code != "N222"
+
+
+def test_numbers_that_loops_read_are_not_taken_for_the_number_of_rounds():
+    rounds, right = [], np.linspace(1, 2, 50, dtype=F32)
+
+    def compute(inputs):
+        rounds.append(inputs[0].item())
+        return [right]
+
+    given = [np.int64(3), np.bool_(True), np.int64(1 << 40)]
+    actual = right + np.random.default_rng(0).standard_normal(50).astype(F32)
+    arrays = [np.asarray(each) for each in given]
+    observed = Observed(find("Loop-5"), None, 0, actual, right, right, arrays, arrays)
+    assert decide(observed, Context(compute=compute)).code == "N299"
+    assert 1 << 40 not in rounds
 
 
 def test_operands_of_other_shapes_that_are_swapped():

@@ -273,6 +273,51 @@ def test_what_is_moved_may_be_of_another_type_than_a_device_says(tmp_path, said,
     assert found.cause == cause
 
 
+class Apart(Made):
+    """One that rounds otherwise in each run, and shows one tensor in each where all are wanted, else `room` of them."""
+
+    def __init__(self, path, wrong=None, room=9):
+        super().__init__(path, wrong)
+        self._room, self.watched = room, []
+
+    def observe(self, steps, keys=None):
+        self.watched.append(keys)
+        (full,) = super().observe(steps)
+        names = list(full.tensors) if keys is None else list(keys)
+        room = 1 if keys is None else self._room
+        runs = {name: number // room for number, name in enumerate(names)}
+        tensors = {name: full.tensors[name] * (1 + F32(3e-6) * F32(runs[name])) for name in names}
+        return [Observation(full.outputs, tensors, 0.0, (full.outputs,) * max(runs.values()), runs)]
+
+
+def turning(tmp_path):
+    b = Builder()
+    x = b.parameter("x", "f32", (4, 3))
+    (y,) = b.layer("Multiply", [x, b.constant(F32([2]))], [("f32", (4, 3))], name="y")
+    (turned,) = b.layer("Transpose", [y, b.constant(np.int64([1, 0]))], [("f32", (3, 4))], name="turned")
+    b.result(turned)
+    return b.save(tmp_path), {"x": np.linspace(1, 2, 12, dtype=F32).reshape(4, 3)}
+
+
+@pytest.mark.parametrize("room", [9, 1])
+def test_a_layer_is_not_blamed_for_what_it_has_read_in_another_run(tmp_path, room):
+    """All that it needs is watched in one run, where there is room for that."""
+    model, inputs = turning(tmp_path)
+    side = Apart(model, room=room)
+    found = irrun.compare(model, side, inputs)
+    turned = next(result for result in found.tensors if result.layer.name == "turned")
+    assert (found.agrees, found.first, side.watched) == (True, None, [None, ["turned:0", "y:0"]])
+    assert (turned.own.metrics.equal, turned.runs, turned.differing) == (room > 1, 1, 0)
+
+
+def test_a_layer_that_is_wrong_in_one_run_too_is_at_fault(tmp_path):
+    model, inputs = turning(tmp_path)
+    found = irrun.compare(model, Apart(model, {"turned:0": lambda a: np.roll(a, 1, -1)}), inputs)
+    assert (found.first.key, found.cause, found.first.runs, found.first.differing) == ("turned:0", "N207", 1, 1)
+    lost = irrun.compare(model, Apart(model, {"turned:0": lambda a: np.roll(a, 1, -1)}, room=1), inputs)
+    assert lost.first.key == "turned:0"
+
+
 class Twofold(Made):
     """Of several runs, in one of which fewer are above the score."""
 
@@ -486,6 +531,22 @@ def test_a_choice_behind_a_fault_is_no_tie(tmp_path):
     assert (found.first.layer.name, "N103" in codes(found)) == ("scores", False)
 
 
+def test_a_choice_that_nobody_reads_is_not_told(tmp_path):
+    """The maximum is right; where it stands is nothing to anybody."""
+    b = Builder()
+    (scores,) = b.layer("Multiply", [b.parameter("x", "f32", (1, 1, 4)), b.constant(F32([3]))], [("f32", (1, 1, 4))])
+    given = {"strides": "2", "dilations": "1", "pads_begin": "0", "pads_end": "0", "kernel": "2", "axis": "0"}
+    ends = [("f32", (1, 1, 2)), ("i64", (1, 1, 2))]
+    pooled, _ = b.layer("MaxPool", [scores], ends, "opset8", "pool", index_element_type="i64", **given)
+    (half,) = b.layer("Multiply", [pooled, b.constant(F32([0.5]))], [("f32", (1, 1, 2))], name="half")
+    b.result(half)
+    model = b.save(tmp_path)
+    wrong = {"pool:1": lambda a: a[..., ::-1], "half:0": lambda a: a * F32(2)}
+    found = irrun.compare(model, Made(model, wrong), {"x": F32([[[1, 2, 3, 4]]])})
+    assert (found.first.key, len(found.diagnostics)) == ("half:0", 2)
+    assert [result.key for result in found.tensors if result.layer.name == "pool"] == ["pool:0"]
+
+
 def test_bodies_are_looked_into_where_the_other_side_shows_them():
     key = "Loop_13276/body[2]/Tanh_13267:0"
     found = irrun.compare(LOOP, Made(LOOP, {key: lambda x: -x}), inputs_of("stateful-loop"))
@@ -531,6 +592,21 @@ def test_tensors_of_inputs_say_what_the_other_side_was_given(tmp_path):
     found = irrun.compare(CNN, str(tmp_path / "dump.npz"), given)
     assert found.cause == "N213"
     assert found.diagnostics[0].layer.name == "image"
+
+
+def test_the_search_for_causes_ends(monkeypatch):
+    """What tensors show by themselves is told all the same."""
+    monkeypatch.setattr("irrun.tools.compare.budget.LEAST_SECONDS", 0.0)
+    monkeypatch.setattr("irrun.tools.compare.budget.TIMES_A_RUN", 0.0)
+    noise = np.random.default_rng(0).standard_normal(9999)
+    wrong = {
+        "Convolution_53:0": lambda x: x + x.std() * np.resize(noise, x.shape),
+        "Relu_56:0": lambda x: x * 2,
+    }
+    found = irrun.compare(CNN, Made(CNN, wrong), inputs_of("cnn"))
+    first, second, *_ = found.diagnostics
+    assert (first.code, second.code) == ("N299", "N205")
+    assert first.message.endswith("it is not looked into further, as looking for causes has taken 0 s")
 
 
 def test_several_inputs_name_the_worst(tmp_path):
@@ -684,6 +760,17 @@ def test_results_that_are_held_in_f16_are_judged_as_such(tmp_path):
     results = irrun.GraphExecutor(CNN).run(given)
     np.savez(tmp_path / "f16.npz", **{name: array.astype(np.float16) for name, array in results.items()})
     assert irrun.compare(CNN, str(tmp_path / "f16.npz"), given).agrees
+
+
+def test_how_many_tensors_were_not_recorded(tmp_path):
+    model, inputs = turning(tmp_path)
+    side = Made(model)
+    for count, said in (
+        (1, "1 tensor could not be looked at: it was"),
+        (2, "2 tensors could not be looked at: they were"),
+    ):
+        side.untapped = dict.fromkeys([f"{number}:0" for number in range(count)], "it was not recorded")
+        assert f"{said} not recorded\n" in str(irrun.compare(model, side, inputs))
 
 
 def test_a_tolerance_for_nothing_is_refused():

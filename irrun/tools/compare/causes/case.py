@@ -16,6 +16,7 @@ from irrun.records import dataclass
 from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array, Violation
 from irrun.tools.compare.blocks import blocks, numbers
+from irrun.tools.compare.budget import OutOfTime
 from irrun.tools.compare.metrics import Metrics, measure
 from irrun.tools.compare.observed import Context, Observed
 from irrun.tools.compare.steps import DIGITS, floating
@@ -162,7 +163,7 @@ class Case:
         try:
             with np.errstate(all="ignore"):
                 found = compute(given)
-        except (Violation, IRError, MemoryError):
+        except (Violation, IRError, MemoryError, OutOfTime):
             return None
         array = found[self.observed.port] if self.observed.port < len(found) else None
         return array if array is not None and array.shape == self.expected.shape else None
@@ -188,7 +189,10 @@ class Case:
         seen = self.observed
         if compute is None or not self.numeric or self.computed(seen.inputs) is None:
             return None
-        return noise_floor(compute, seen.inputs, seen.port, seen.precision, self.expected, self.wide)
+        try:
+            return noise_floor(compute, seen.inputs, seen.port, seen.precision, self.expected, self.wide)
+        except OutOfTime:
+            return None
 
     @property
     def counts(self) -> str:

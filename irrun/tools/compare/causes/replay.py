@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from irrun.spec.attributes import BOOL, INT, Attr
-from irrun.spec.dtypes import is_number
+from irrun.spec.dtypes import is_exact, is_number
 from irrun.spec.op import Array
-from irrun.spec.traits import Elementwise, Lookup, MatrixProduct, Reading, Reshaping
+from irrun.spec.traits import Elementwise, Iterating, Lookup, MatrixProduct, Reading, Reshaping
 from irrun.tools.compare.causes.case import Case, Cause, number
 
 
@@ -69,24 +69,30 @@ def since_the_first_step(case: Case) -> Cause | None:
 
 
 def swapped(case: Case) -> Cause | None:
-    """The inputs are in another order, or one is read twice."""
+    """The inputs are in another order, or one is read twice.
+
+    Whole numbers of loops stay: one may be the number of rounds, and another one a number that nobody waits for.
+    """
+    op = case.observed.op
+    loops = op is not None and op.trait(Iterating) is not None
     inputs = list(case.observed.inputs)
     shaped = [n for n, array in enumerate(inputs) if array is not None and n not in case.observed.constants]
-    for one, other in combinations([n for n, array in enumerate(inputs) if array is not None], 2):
+    known = [n for n, array in enumerate(inputs) if array is not None and not (loops and is_exact(array))]
+    for one, other in combinations(known, 2):
         if not (_alike(inputs[one], inputs[other]) or _stretched(case, inputs[one], inputs[other])):
             continue
         changed = [*inputs]
         changed[one], changed[other] = inputs[other], inputs[one]
         if gives(case, changed):
             return _swap(case, f"inputs {one} and {other} are swapped", "with these swapped")
-    for one, other in permutations([n for n, array in enumerate(inputs) if array is not None], 2):
+    for one, other in permutations(known, 2):
         if not _alike(inputs[one], inputs[other]):
             continue
         changed = [*inputs]
         changed[one] = inputs[other]
         if gives(case, changed):
             return _swap(case, f"input {other} is read in place of input {one}", "so computed")
-    if 2 < len(shaped) <= 4 and all(_alike(inputs[shaped[0]], inputs[n]) for n in shaped):
+    if 2 < len(shaped) <= 4 and shaped[0] in known and all(_alike(inputs[shaped[0]], inputs[n]) for n in shaped):
         for order in permutations(shaped):
             changed = [*inputs]
             for place, source in zip(shaped, order, strict=True):

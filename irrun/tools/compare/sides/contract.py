@@ -82,13 +82,14 @@ class Observation:
     `outputs` go by the keys of our results, `tensors` by `layer:port` of ours, as `irrun.Event.name` has it; both are
     read when they are asked for, which has to be before the side is closed. `seconds` is what the run took. Where it
     took several runs to watch all tensors, `repeats` are the outputs of the others: watching has changed nothing only
-    if all of them are as without.
+    if all of them are as without. Then `runs` has the number of the run that each tensor is of.
     """
 
     outputs: Mapping[str, Array]
     tensors: Mapping[str, Array]
     seconds: float
     repeats: tuple[Mapping[str, Array], ...] = ()
+    runs: Mapping[str, int] = field(default_factory=dict)
 
 
 class Side(Protocol):

@@ -22,13 +22,17 @@ def folder_within(scratch: Scratch, side: str) -> Scratch:
 
 
 def observations(answer: Mapping[str, Any], keys: Sequence[str], named: Named, folder: Scratch) -> list[Observation]:
-    """Of each step the outputs of its runs, and the tensors: `keys` are those of the numbers that the worker tells."""
+    """Of each step the outputs of its runs, and the tensors: `keys` are those of the numbers that the worker tells,
+    also as the `taps` of each run."""
     found = []
     for step in answer["steps"]:
         first, *others = step["runs"]
         tensors = {keys[int(number)]: stub for number, stub in step["tensors"].items()}
         repeats = tuple(named(run["outputs"], folder) for run in others)
-        found.append(Observation(named(first["outputs"], folder), Stored(tensors, folder), first["seconds"], repeats))
+        made = enumerate(step["runs"] if others else ())
+        runs = {keys[int(tap)]: number for number, run in made for tap in run["taps"]}
+        outputs = named(first["outputs"], folder)
+        found.append(Observation(outputs, Stored(tensors, folder), first["seconds"], repeats, runs))
     return found
 
 

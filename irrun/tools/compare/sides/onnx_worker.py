@@ -191,7 +191,8 @@ class Handlers:
                 known = dict(zip(dict.fromkeys([*own, *asked]), stubs, strict=True))
                 results.append((known, seconds))
             for step, (known, seconds) in zip(found, results, strict=True):
-                step["runs"].append({"outputs": [known[name] for name in own], "seconds": seconds})
+                outputs = [known[name] for name in own]
+                step["runs"].append({"outputs": outputs, "seconds": seconds, "taps": list(group)})
                 step["tensors"].update({number: known[names[number]] for number in group})
 
         sizes = model.sizes(steps[0] if steps else {}, names) if names else {}

@@ -97,7 +97,7 @@ class Handlers:
         for infer, seconds in runtime.run(compiled, inputs, request["steps"], tell):
             outputs = [_written(infer, number, writer) for number in results]
             tensors = {tap: _written(infer, number, writer) for tap, number in watched}
-            made.append(({"outputs": outputs, "seconds": seconds}, tensors))
+            made.append(({"outputs": outputs, "seconds": seconds, "taps": list(tensors)}, tensors))
         for step, (run, tensors) in zip(found, made, strict=True):
             step["runs"].append(run)
             step["tensors"].update(tensors)
