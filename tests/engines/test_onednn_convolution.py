@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from differential.sealing import weights_sealed
 from engines.onednn_works import (
     ENGINE,
     apply,
@@ -123,6 +124,16 @@ def test_depthwise_convolution_over_one_axis_is_no_product_for_each_channel() ->
 def test_filters_that_are_not_constant() -> None:
     check("Convolution-1", window(2), [normal(1, 4, 7, 7), normal(5, 4, 3, 3)])
     check("GroupConvolution-1", window(2), [normal(1, 4, 7, 7), normal(4, 1, 1, 3, 3)])
+
+
+def test_constants_behind_filters_that_are_not_constant_are_for_others_to_look_at() -> None:
+    """What is made of a work over one axis is another one's, too, which has other constants there."""
+    assert ENGINE is not None
+    library, arrays, constant = ENGINE._library, [normal(1, 16, 1), normal(8, 3, 2, 1), normal(1, 24, 1)], [2]
+    work = work_of("GroupConvolution-1", window(1), arrays, [normal(1, 24, 1)], constant, [add(2)])
+    with weights_sealed():
+        library.works.recall("rows", work, lambda own: _in_rows(library, own))
+    check("GroupConvolution-1", window(1), arrays, constants=constant, posts=[add(2)])
 
 
 def test_data_and_filters_that_are_views() -> None:

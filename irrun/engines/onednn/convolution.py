@@ -111,7 +111,7 @@ def _with_row(operand: Operand) -> Operand:
     shape, strides = operand.shape, operand.strides
     if len(shape) < 2:
         return operand
-    value = None if operand.value is None else np.expand_dims(operand.value, -2)
+    value = None if operand.value is None else operand.value[..., np.newaxis, :]
     return replace(
         operand, shape=(*shape[:-1], 1, shape[-1]), strides=(*strides[:-1], strides[-1], strides[-1]), value=value
     )
