@@ -27,7 +27,7 @@ PLUGIN_OPSETS = {
 MOVED = {"MVN", "ROIPooling", "ReorgYolo"}
 """Types of opset2 that old converters wrote as those of opset1, and OpenVINO reads so if they are spelt like this."""
 
-_IN_FILES = {"Constant": "Const"}
+_IN_FILES = {meant: written for written, meant in SPELLINGS.items()}
 """How types are spelt in files that ops have another name for."""
 
 

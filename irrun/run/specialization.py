@@ -152,8 +152,7 @@ class Specialization:
         if found.fused == len(self._instruction.posts):
             return found.engine.name, results
         others = arrays[len(found.work.inputs) :]
-        _, given = self._rest(found.fused).compute(self._operands(found.fused, results[0], others), run)
-        return found.engine.name, given
+        return found.engine.name, self._with_rest(found.fused, results[0], others, run)
 
     def _openly(
         self, calls: Sequence[tuple[str, OpenCall]], arrays: Sequence[Array | None], run: Run
@@ -181,8 +180,12 @@ class Specialization:
         if given is None:
             return None
         by, (result, *_) = given
-        _, results = self._rest(0).compute(self._operands(0, result, arrays[own:]), run)
-        return by, results
+        return by, self._with_rest(0, result, arrays[own:], run)
+
+    def _with_rest(self, count: int, result: Array, others: Sequence[Array | None], run: Run) -> list[Array]:
+        """What the posts from number `count` on make of a result; `others` are the arrays that they read besides."""
+        _, results = self._rest(count).compute(self._operands(count, result, others), run)
+        return results
 
     def _may_grow(self, arrays: Sequence[Array | None], meter: Meter | None) -> bool:
         """Whether there is room for whatever open calls give; if not, kernels say how much they want."""

@@ -7,8 +7,9 @@ Threads share blocks of rows. What multiplies these is in `flash_vectors.py`, fo
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from llvmlite import ir
@@ -48,7 +49,9 @@ def _write(kind: FlashKind, block: type[Block], function: ir.Function) -> None:
 
 class Block:
     """The code for a block of rows: what all kinds have in common. `opened` is what a thread does before its first one,
-    `closed` what it does after its last."""
+    `closed` what it does after its last. `terms` are the types of a term and of a vector of them."""
+
+    terms: ClassVar[tuple[ir.Type, ir.Type]] = FLOAT, FLOATS
 
     @staticmethod
     def opened(c: Code) -> None:
@@ -123,6 +126,32 @@ class Block:
 
     def _give(self, value: Any, address: Any, count: int) -> None:
         """Write the first numbers of a vector to the result."""
+        raise NotImplementedError
+
+    def _sums(
+        self, left: Any, row: int, lines: Sequence[Any], step: int, count: Any, unrolled: int, sums: Sequence[Any]
+    ) -> list[Any]:
+        """`sums` with the products of `count` more terms of 4 bytes, a multiple of those that are `unrolled`, for each
+        row of a tile, `row` bytes apart from `left` on, and each of the vectors of columns that begin at `lines`,
+        `step` bytes from term to term."""
+        c, b = self._c, self._c.b
+        one, all = self.terms
+
+        def terms(number: Any, *sums: Any) -> list[Any]:
+            made, begin = list(sums), b.mul(number, long(unrolled))
+            for n in range(unrolled):
+                vectors = [c.load(b.add(c.at(line, begin, step), long(n * step)), all) for line in lines]
+                for m in range(self._kind.tile[0]):
+                    own = c.splat(c.load(b.add(c.at(left, begin, ITEM), long(m * row + n * ITEM)), one))
+                    for k, vector in enumerate(vectors):
+                        place = m * len(lines) + k
+                        made[place] = self._added(made[place], own, vector)
+            return made
+
+        return list(c.loop(b.udiv(count, long(unrolled)), terms, *sums))
+
+    def _added(self, sums: Any, own: Any, vector: Any) -> Any:
+        """Sums with the products of a vector of terms and one of a row, in all lanes."""
         raise NotImplementedError
 
     def _settle(self, place: Any, rows: int) -> None:

@@ -31,7 +31,6 @@ from irrun.engines.compiled.code import (
     vectors_of,
 )
 from irrun.engines.compiled.flash_kernel import Block
-from irrun.engines.memory import ITEM
 
 UNROLLED = 2
 """Pairs of terms that are written one after the other."""
@@ -48,7 +47,9 @@ def _first_lanes(count: int, lanes: int) -> ir.Constant | None:
 
 
 class PairedBlock(Block):
-    """The code for a block of rows of bf16."""
+    """The code for a block of rows of bf16, whose terms are pairs of numbers."""
+
+    terms = INT, INTS
 
     def _take(self, query: Any, place: Any) -> None:
         c, b, size = self._c, self._c.b, self._kind.size
@@ -112,26 +113,11 @@ class PairedBlock(Block):
         keys = self._c.at(self._room, step, 2 * kind.steps * TILE)
         lines = [b.add(keys, long(n * kind.steps * TILE)) for n in range(2)]
         sums = [floats(0.0)] * (2 * kind.tile[0])
-        sums = self._products(place, kind.row_size, lines, kind.steps * LANES, sums)
+        sums = self._sums(place, kind.row_size, lines, LINE, long(kind.steps * LANES), UNROLLED, sums)
         self._keep(sums, self._c.at(scores, step, 2 * LINE), kind.scores_row)
 
-    def _products(self, left: Any, row: int, lines: Sequence[Any], pairs: int, sums: Sequence[Any]) -> list[Any]:
-        """Sums with the products of `pairs` more terms, for each row of a tile, `row` bytes apart from `left` on, and
-        each of the vectors of columns whose lines begin at `lines`."""
-        c, b, rows = self._c, self._c.b, self._kind.tile[0]
-
-        def terms(number: Any, *sums: Any) -> list[Any]:
-            made, begin = list(sums), b.mul(number, long(UNROLLED))
-            for n in range(UNROLLED):
-                vectors = [c.load(b.add(c.at(line, begin, LINE), long(n * LINE)), INTS) for line in lines]
-                for m in range(rows):
-                    own = c.splat(c.load(b.add(c.at(left, begin, ITEM), long(m * row + n * ITEM)), INT))
-                    for k, vector in enumerate(vectors):
-                        place = m * len(lines) + k
-                        made[place] = added(c, made[place], own, vector)
-            return made
-
-        return list(c.loop(long(pairs // UNROLLED), terms, *sums))
+    def _added(self, sums: Any, own: Any, vector: Any) -> Any:
+        return added(self._c, sums, own, vector)
 
     def _keep(self, sums: Sequence[Any], address: Any, row: int) -> None:
         """Store what sums there are for each row of a tile, side by side."""
@@ -207,7 +193,7 @@ class PairedBlock(Block):
         def add(step: Any, *sums: Any) -> list[Any]:
             values = c.at(b.add(self._room, long(kind.values_at)), step, panels * TILE)
             lines = [b.add(values, long(n * TILE)) for n in columns]
-            return self._products(c.at(scores, step, LINE), kind.scores_row, lines, LANES, sums)
+            return self._sums(c.at(scores, step, LINE), kind.scores_row, lines, LINE, long(LANES), UNROLLED, sums)
 
         self._keep(c.loop(steps, add, *[c.load(start, FLOATS) for start in starts]), target, kind.row_size)
 

@@ -13,7 +13,6 @@ from irrun.engines.compiled.attention_kernel import hidden
 from irrun.engines.compiled.bf16 import item_of
 from irrun.engines.compiled.code import FLOAT, FLOATS, INT, LANES, LINE, NUMBERS, floats, lanes_of, long, vectors_of
 from irrun.engines.compiled.flash_kernel import Block
-from irrun.engines.memory import ITEM
 
 UNROLLED = 4
 """Terms of sums that are written one after the other, where so many divide them."""
@@ -126,23 +125,12 @@ class VectorBlock(Block):
     def _products(self, left: Any, row: int, lines: list[Any], step: int, count: Any, multiple: int) -> list[Any]:
         """Sums over `count` terms, a multiple of `multiple`, for each row of a tile, `row` bytes apart from `left` on,
         and each of the vectors of columns that begin at `lines`, `step` bytes from term to term."""
-        c, b = self._c, self._c.b
-        rows = self._kind.tile[0]
         unrolled = next(n for n in (UNROLLED, 2, 1) if not multiple % n)
+        zeros = [floats(0.0)] * (self._kind.tile[0] * len(lines))
+        return self._sums(left, row, lines, step, count, unrolled, zeros)
 
-        def terms(number: Any, *sums: Any) -> list[Any]:
-            made = list(sums)
-            begin = b.mul(number, long(unrolled))
-            for n in range(unrolled):
-                vectors = [c.load(b.add(c.at(line, begin, step), long(n * step)), FLOATS) for line in lines]
-                for m in range(rows):
-                    own = c.splat(c.load(b.add(c.at(left, begin, ITEM), long(m * row + n * ITEM)), FLOAT))
-                    for k, vector in enumerate(vectors):
-                        place = m * len(lines) + k
-                        made[place] = c.fma(vector, own, made[place])
-            return made
-
-        return list(c.loop(b.udiv(count, long(unrolled)), terms, *[floats(0.0)] * (rows * len(lines))))
+    def _added(self, sums: Any, own: Any, vector: Any) -> Any:
+        return self._c.fma(vector, own, sums)
 
     def _weigh(self, place: Any, scores: Any, many: Any) -> None:
         """Make weights of the scores of a tile: exp of them, less the greatest one of the row so far."""

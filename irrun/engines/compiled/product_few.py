@@ -6,8 +6,8 @@ from typing import Any
 
 from llvmlite import ir
 
-from irrun.engines.compiled.bf16 import item_of, narrowed, widened
-from irrun.engines.compiled.code import FLOAT, INT, LANES, SHORTS, Values, floats, long
+from irrun.engines.compiled.bf16 import item_of, narrowed, vector_of
+from irrun.engines.compiled.code import FLOAT, INT, LANES, Values, floats, long
 from irrun.engines.compiled.decoding import STEP, bytes_of_step
 from irrun.engines.compiled.product_code import ProductCode
 
@@ -92,7 +92,7 @@ class FewRows(ProductCode):
     def _numbers(self, address: Any, vector: ir.VectorType) -> Any:
         """Some of a row."""
         if self._kind.rows_type == "bf16":
-            return widened(self._c, self._c.load(address, SHORTS, 2))
+            return vector_of(self._c, "bf16", address, None)
         return self._c.load(address, vector)
 
     def _give(self, value: Any, row: Any, column: Any) -> None:

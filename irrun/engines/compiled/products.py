@@ -166,18 +166,16 @@ def narrow_rows(work: Work, team: Team) -> Compiled | None:
     assert groups is not None, "columns are whole steps"
     size, side = few_at_once(rows, weights.type)
     kind = replace(groups.kind(side, size), rows_type="bf16", result_type=output.type)
-    address, seconds = _address_of(kind), rows * columns * inner / CODE_SPEED
-    shared = team.count > 1 and seconds > WAKING_SECONDS
-    sizes = {"chunk": max(-(-columns // (4 * (team.count if shared else 1) * TILE)), 1) * TILE, "rows": rows}
+    address, (threads, chunk) = _address_of(kind), _shared(groups, rows, team)
+    sizes = {"chunk": chunk, "rows": rows}
     sizes |= {"data_row": inner * item_of("bf16"), "result_row": columns * item_of(output.type)}
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         places = {"data": data_address(inputs[0]), "result": data_address(outputs[0])}
-        held = weights, inputs[0], outputs[0]
+        held, seconds = (weights, inputs[0], outputs[0]), rows * columns * inner / CODE_SPEED
         team.expect_steps()
-        return Kernel(
-            team, address, groups.packed(**sizes, **places), held, shared=shared, seconds=seconds, beside=False
-        )
+        array, shared = groups.packed(**sizes, **places), threads > 1
+        return Kernel(team, address, array, held, shared=shared, seconds=seconds, beside=False)
 
     return Compiled(bind, taken=frozenset({1}))
 
@@ -193,12 +191,16 @@ COMPRESSED = {"MatMul-1": matmul, "PickedProduct-0": picked_product}
 
 def _few(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:
     """Every code is read for each few rows."""
-    columns, inner = groups.weights.shape
     at_once, side = few_at_once(rows, groups.weights.type)
-    kind = groups.kind(side, at_once)
+    threads, chunk = _shared(groups, rows, team)
+    return _compiled(work, groups, groups.kind(side, at_once), rows, strides, {"chunk": chunk}, threads, team)
+
+
+def _shared(groups: _Groups, rows: int, team: Team) -> tuple[int, int]:
+    """How many threads go over codes for a few rows, and the columns that each takes at once."""
+    columns, inner = groups.weights.shape
     threads = team.count if rows * columns * inner / CODE_SPEED > WAKING_SECONDS else 1
-    chunk = max(-(-columns // (4 * threads * TILE)), 1) * TILE
-    return _compiled(work, groups, kind, rows, strides, {"chunk": chunk}, threads, team)
+    return threads, max(-(-columns // (4 * threads * TILE)), 1) * TILE
 
 
 def _blocks(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], team: Team) -> Compiled | None:

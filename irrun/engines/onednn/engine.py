@@ -145,14 +145,14 @@ class OneDNN:
             return is_of_short_rows(work)
         if work.name == "Concat-1":
             return prod(work.outputs[0].shape) >= LEAST_JOINED and strips_of(work) is not None
-        if is_of_few_narrow_rows(work):
-            return self._library.bf16 and not self._library.once
         return self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)
 
     def _leaves_rows(self, work: Work) -> bool:
         """Whether a work is a product of few rows that others compute sooner. Where vectors are wide, or sizes change,
         these are very few, or so little to do that oneDNN has one thread for it: else it is as quick, or saves less in
         the runs of a length than it takes to lay weights out for others once more."""
+        if is_of_few_narrow_rows(work):
+            return self._library.bf16 and not self._library.once
         if not is_of_few_rows(work):
             return False
         right = work.required(2)[1]

@@ -92,7 +92,7 @@ _RECURRENT = ("lstm_forward", "gru_forward", "lbr_gru_forward", "vanilla_rnn_for
 """Primitives whose reference is made of fast products and compiled functions."""
 _MADE_OF_PRODUCTS = (*_RECURRENT, "deconvolution_forward")
 """Primitives that are made of others, whatever these are called."""
-_AVX2, _AVX512, _AVX512_VNNI, _AVX512_BF16, _AMX = 0x7, 0x27, 0x67, 0xE7, 0xFEF
+_AVX2, _AVX512, _AVX512_VNNI, _AVX512_BF16 = 0x7, 0x27, 0x67, 0xE7
 
 
 class _Handle:
@@ -301,7 +301,6 @@ class Library:
         self.packed: weakref.WeakValueDictionary[tuple[Hashable, ...], Arranged] = weakref.WeakValueDictionary()
         isa = dll.dnnl_get_effective_cpu_isa()
         self.wide, self.bf16 = isa & _AVX512 == _AVX512, isa & _AVX512_BF16 == _AVX512_BF16
-        self.tiles = isa & _AMX == _AMX
         self.exact, self.pairs = isa & _AVX512_VNNI == _AVX512_VNNI, isa & _AVX2 == _AVX2
 
     @property
