@@ -31,7 +31,8 @@ class CompressedWeights:
 
     `codes` are its bytes (u8), in C order, perhaps a view of the file and unaligned. They are `stored` as a tensor of
     as many elements in the same order, to which the f32 arrays `scale` and `zero`, of the same rank, broadcast; None
-    is 1 and 0. So weights [N, K] in groups of 64 are stored as [N, K / 64, 64] with scales [N, K / 64, 1].
+    is 1 and 0. So weights [N, K] in groups of 64 are stored as [N, K / 64, 64] with scales [N, K / 64, 1]. Where they
+    are `rounded` products may round the values, and the rows that they multiply, to bf16.
     """
 
     type: str
@@ -40,6 +41,7 @@ class CompressedWeights:
     shape: tuple[int, ...]
     scale: Array | None = None
     zero: Array | None = None
+    rounded: bool = False
 
     @property
     def stand_in(self) -> Array:

@@ -107,4 +107,4 @@ def _part(weights: CompressedWeights, number: int) -> CompressedWeights:
     )
     size = weights.codes.size // weights.shape[0]
     codes = weights.codes.reshape(-1)[number * size : (number + 1) * size]
-    return CompressedWeights(weights.type, codes, weights.stored[1:], weights.shape[1:], scale, zero)
+    return replace(weights, codes=codes, stored=weights.stored[1:], shape=weights.shape[1:], scale=scale, zero=zero)

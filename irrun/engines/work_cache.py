@@ -91,6 +91,7 @@ def _described(operand: Operand | None) -> Hashable:
     if operand.value is not None and not is_weight(operand.value):
         value = operand.value.tobytes()
     if (weights := operand.compressed) is not None:
-        value = weights.type, weights.stored, *(None if f is None else f.shape for f in (weights.scale, weights.zero))
+        factors = [None if factor is None else factor.shape for factor in (weights.scale, weights.zero)]
+        value = weights.type, weights.stored, weights.rounded, *factors
     codes = None if operand.codes is None else (_described(operand.codes), operand.grid)
     return operand.type, operand.shape, operand.strides, operand.layout, value, codes

@@ -50,8 +50,8 @@ def hold(
 ) -> None:
     """Compute an instruction by its ops' kernels, too. Raises ExecutionError at the first element that differs."""
     expected = computation(given, run)
-    rounded = any(array is not None and array.dtype.name == "bfloat16" for array in given)
-    digit = DIGITS["bfloat16"] if rounded else 0.0  # kernels round to it in between, engines need not
+    rounded = computation.rounded or any(array is not None and array.dtype.name == "bfloat16" for array in given)
+    digit = DIGITS["bfloat16"] if rounded else 0.0  # one of both may round to it in between, where the other does not
     waning = any(part.op.trait(Waning) is not None for part in instruction.parts)
     least = max(_largest_level(instruction, given), CANCELLED if waning else 0.0)
     for port, (right, array) in enumerate(zip(expected, found, strict=False)):

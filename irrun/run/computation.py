@@ -42,6 +42,11 @@ class Computation:
         posts = zip(instruction.posts, instruction.arguments()[1:], strict=True)
         self._posts = [(_Layer(kernels, program, post), arguments) for post, arguments in posts]
 
+    @property
+    def rounded(self) -> bool:
+        """Whether engines may round to bf16 what it multiplies, which is f32."""
+        return any(weights is not None and weights.rounded for weights in self._compressed)
+
     def __call__(self, arrays: Sequence[Array | None], run: Run) -> list[Array]:
         """The results for the arrays of its operands. Raises ExecutionError where they break a rule."""
         if self._compressed:

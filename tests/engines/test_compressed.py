@@ -2,7 +2,9 @@
 
 import os
 import threading
+from dataclasses import replace
 
+import ml_dtypes
 import numpy as np
 import pytest
 from engines.agreement import share_all
@@ -17,7 +19,7 @@ from irrun.spec.dtypes import ELEMENT_TYPES
 
 pytest.importorskip("llvmlite", reason="llvmlite compiles the kernels")
 
-from irrun.engines.compiled import compiler, decoding, product_tiles, products
+from irrun.engines.compiled import bf16, compiler, decoding, product_tiles, products
 from irrun.engines.compiled.engine import CompiledEngine
 
 ENGINES = pytest.mark.parametrize("make", [CompiledEngine, VectorizedEngine])
@@ -128,6 +130,52 @@ def test_panels_of_many_rows(type, group, monkeypatch):
             call = compiled(CompiledEngine(2), matrix, data, [BIAS, Post("ReLU-1", {})], [bias])
             expected = np.maximum(data.astype(np.float64) @ matrix.dense().T + bias, 0)
             np.testing.assert_allclose(call(), expected, 1e-4, 1e-6 * expected.max())
+
+
+def narrowed(array):
+    return array.astype(ml_dtypes.bfloat16).astype(np.float32)
+
+
+@pytest.mark.skipif(not bf16.is_made(), reason="the processor does not multiply bf16")
+@pytest.mark.parametrize("type", TYPES)
+def test_products_that_are_rounded(type, monkeypatch):
+    """Of more than a few rows what is multiplied is bf16; of a few ones, and of other weights, f32."""
+    shapes = (1024, 64, 96, 32), (1024, 200, 192, 0), (64, 7, 384, 64), (64, 101, 960, 0), (128, 33, 640, 320)
+    for number, (part, columns, inner, group) in enumerate(shapes):
+        monkeypatch.setattr(products, "PANEL_PART", part)
+        matrix = replace(weights(type, columns, inner, group, number % 2), rounded=True)
+        values = matrix.dense().T
+        for rows in turns(type, (1, 8, 9, 10, 16, 31, 36, 71, 130), number):
+            data = rng.standard_normal((rows, inner)).astype(np.float32)
+            spread = np.full((rows, 2 * inner), np.nan, np.float32)[:, :inner]
+            spread[...] = data
+            read = [data, values] if rows <= products.FEW else [narrowed(data), narrowed(values)]
+            for threads in (1, 2, 3):
+                assert_product(compiled(CompiledEngine(threads), matrix, data)(), *read)
+            assert_product(compiled(CompiledEngine(2), matrix, spread)(), *read)
+            turned = np.ascontiguousarray(data.T)
+            assert_product(compiled(CompiledEngine(2), matrix, turned, transpose_a=True)(), *read)
+            bias = rng.standard_normal(columns).astype(np.float32)
+            call = compiled(CompiledEngine(2), matrix, data, [BIAS, Post("ReLU-1", {})], [bias])
+            expected = np.maximum(read[0].astype(np.float64) @ read[1] + bias, 0)
+            np.testing.assert_allclose(call(), expected, 1e-4, 1e-6 * expected.max())
+
+
+@pytest.mark.skipif(not bf16.is_made(), reason="the processor does not multiply bf16")
+def test_numbers_that_are_rounded_to_infinity_or_are_none():
+    """They are infinite, or NaN, in their row alone; what is no normal number counts as 0."""
+    matrix = replace(weights("i8", 40, 64, 0, zero=False), rounded=True)
+    data = rng.standard_normal((12, 64)).astype(np.float32)
+    data[2, 5], data[4, 6], data[6, 7], data[8] = np.nan, np.inf, 3.4e38, 1e-40
+    found = compiled(CompiledEngine(2), matrix, data)()
+    plain = np.delete(np.arange(12), [2, 4, 6, 8])
+    assert_product(found[plain], narrowed(data[plain]), narrowed(matrix.dense().T))
+    zero = matrix.dense()[:, 6:8] == 0
+    assert np.isnan(found[2]).all()
+    assert np.isnan(found[4][zero[:, 0]]).all()
+    assert np.isinf(found[4][~zero[:, 0]]).all()
+    assert np.isinf(found[6][~zero[:, 1]]).all()
+    assert not found[8].any()
 
 
 @pytest.mark.parametrize("rows", [3, 12, 16, 70])

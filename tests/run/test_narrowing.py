@@ -12,6 +12,7 @@ import irrun
 from irrun.engines.onednn import load
 from irrun.run.passes.narrowing import narrow
 from irrun.run.profile import Profile
+from run.compressed_models import CHAINS, lookup, product
 from run.models import PLAIN, anything, i64, loop, model, saved
 from run.test_precision import case, ops, outcomes, precise, run
 from run.verification import verify
@@ -372,3 +373,48 @@ def test_masks_with_numbers_that_bf16_has_none_for_hide_no_more_than_in_f32(way,
             warnings.simplefilter("ignore")
             found = irrun.GraphExecutor(g.model, precision="bf16", engine=engine).run(given)["y"]
         np.testing.assert_allclose(found, exact, 2**-4, 2**-4)
+
+
+@pytest.mark.parametrize("marked", [(), ("product",)])
+@pytest.mark.parametrize("turned", [True, False])
+def test_products_with_weights_of_few_bits(turned, marked, tmp_path):
+    """They are rounded where engines compute bf16 and the layer is not precise; their rows and results stay f32."""
+    chain = CHAINS["u4 in groups"]
+    m = Model()
+    weights = chain.added(m)
+    inner = weights[3][-1 if turned else -2]
+    columns, flags = weights[3][-2 if turned else -1], {"transpose_a": "false", "transpose_b": str(turned).lower()}
+    data = m.parameter("x", "f32", ("?", inner))
+    m.result(*m.layer("MatMul", [data, weights], [("f32", (-1, columns))], **flags, name="product"))
+    path = precise(m.save(tmp_path), *marked)
+    values = (chain.values().T if turned else chain.values()).astype(F32)
+    ours = executor(path, "auto")
+    rounds = bool(ours._setting.bf16) and not marked
+    assert [own.rounded for own in ours._whole.preparation.general.program.compressed.values()] == [rounds]
+    checked, plain = executor(path, "check"), irrun.GraphExecutor(path, engine="auto")
+    for count in (1, 9, 40):
+        data = np.random.default_rng(count).standard_normal((count, inner)).astype(F32)
+        (found,) = ours.run(data).values()
+        (exact,) = plain.run(data).values()
+        checked.run(data)
+        room = np.abs(data) @ np.abs(values)
+        assert found.dtype == F32
+        assert (np.abs(found - data @ values) <= (1e-2 if rounds else 1e-6) * room).all()
+        if not rounds:
+            np.testing.assert_array_equal(found, exact)
+
+
+def test_tables_that_are_looked_up_and_multiplied(tmp_path):
+    """Rows that are looked up are what they are, whatever products make of them."""
+    chain = CHAINS["u4 in groups"]
+    m = Model()
+    table = chain.added(m)
+    x = lookup(m, table, m.parameter("i", "i64", ("?",)))
+    m.result(x)
+    m.result(product(m, x, table, True))
+    ours = executor(m.save(tmp_path), "auto")
+    places = np.arange(20) % len(chain.values())
+    rows, found = ours.run(places).values()
+    np.testing.assert_allclose(rows, chain.values()[places], 3e-7)
+    expected = chain.values()[places] @ chain.values().T
+    assert (np.abs(found - expected) <= 1e-2 * (np.abs(chain.values()[places]) @ np.abs(chain.values().T))).all()

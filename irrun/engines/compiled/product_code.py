@@ -36,7 +36,7 @@ Any number of threads may run a kernel on the same arguments: each takes `chunk`
 `numbers` are those of 16 codes, `steps` are those of a group. Where weights are made f32 first, that is `part` groups
 of some columns at a time, in memory that the first thread finds at `room` and the next one `room_size` bytes behind: of
 `BLOCK_WIDTH` columns in blocks, one every `room_row` bytes, and of a chunk as panels. Of these a thread takes one
-`ahead` columns behind the last one, likely, whose codes it brings near, `pace` bytes with each term that it multiplies.
+`ahead` columns behind the last one, likely, whose codes it brings near, `pace` bytes with each line of a panel.
 `posts` is a function (`post_kernel`) that is called with `posts_arguments` for columns of the result that are complete,
 0 where there are none.
 """
@@ -48,7 +48,7 @@ class ProductKind:
     columns and rows of the result are computed at once.
 
     `steps` are those of a group, 0 where they are told in a call. `way` is one of `products.WAYS`. `lanes` are those of
-    sums. `rows_type` and `result_type` are f32 or, where a few rows are computed at once, bf16.
+    sums. `rows_type` is f32 or bf16, and so is `result_type` where a few rows are computed at once.
     """
 
     type: str

@@ -1,4 +1,5 @@
-"""Products with compressed weights: of a few rows from the codes as they are, of more with some of them made f32."""
+"""Products with compressed weights: of a few rows from the codes as they are, of more with some of them made f32, or
+bf16 where they may be rounded."""
 
 from __future__ import annotations
 
@@ -10,7 +11,6 @@ from typing import Any
 
 import numpy as np
 
-from irrun.engines.axes import Sizes
 from irrun.engines.compiled import post_kernel
 from irrun.engines.compiled.bf16 import is_made, item_of
 from irrun.engines.compiled.code import LANES
@@ -21,13 +21,13 @@ from irrun.engines.compiled.posts import kernel_posts, operand_arguments
 from irrun.engines.compiled.product_blocks import Blocks
 from irrun.engines.compiled.product_code import BLOCK_WIDTH, FORM, ProductCode, ProductKind
 from irrun.engines.compiled.product_few import FewRows
-from irrun.engines.compiled.product_panels import Panels
+from irrun.engines.compiled.product_panels import TERMS, Panels
+from irrun.engines.compiled.product_rows import NATURAL, Rows
 from irrun.engines.compiled.product_tiles import few_at_once, lanes, many_at_once, panels_at_once, rows_of_panels
 from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import WAKING_SECONDS, Team
 from irrun.engines.compressed import PACKED, CompressedWeights, numbers_of
-from irrun.engines.extents import view
-from irrun.engines.memory import ALIGNMENT, ITEM, aligned, data_address
+from irrun.engines.memory import ALIGNMENT, ITEM, data_address
 from irrun.engines.picking import picked
 from irrun.engines.rows import rows_of
 from irrun.engines.vectorized.posts import posts_of
@@ -36,7 +36,8 @@ from irrun.records import dataclass
 from irrun.spec.op import Array
 
 FEW = 8
-"""Rows up to which a kernel reads codes for each few of them anew; from then on it is quicker to make them f32 once."""
+"""Rows up to which a kernel reads codes for each few of them anew. From then on it is quicker to make them numbers
+once: f32 in blocks or, for more rows, panels, and bf16 in panels."""
 
 CODE_SPEED = 20e9
 """Codes per second that one thread multiplies with one row, about."""
@@ -48,13 +49,11 @@ PART = 768
 """Elements of a column that are made f32 at once, about: with the rows that they meet they stay in the first cache."""
 
 PANEL_PART = 1024
-"""The same of a panel: with the codes of the next one, and some rows, they stay in the second cache."""
+"""Lines of a panel that are made numbers at once, about: with the codes of the next one, and some rows, they stay in
+the second cache."""
 
 TILE = 16
 """Columns that a chunk has a multiple of: f32 of a cache line."""
-
-NATURAL = (STEP,), (1,)
-"""The way of rows whose numbers lie one after the other."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -148,7 +147,8 @@ def matmul(work: Work, team: Team) -> Compiled | None:
     if groups is None or any(operand is not None and operand.compressed for operand in work.inputs[2:]):
         return None
     rows, strides, wants = found
-    way = _few if rows <= FEW else _blocks if rows < rows_of_panels() else _panels
+    least = FEW + 1 if weights.rounded and is_made() else rows_of_panels()
+    way = _few if rows <= FEW else _blocks if rows < least else _panels
     made = way(work, groups, rows, strides, team)
     if made is not None:
         made.wants, made.taken = wants, frozenset({1})
@@ -220,32 +220,14 @@ def _panels(work: Work, groups: _Groups, rows: int, strides: tuple[int, int], te
     """The same of so many columns, term by term, that one element of a row meets several vectors of them."""
     (columns, inner), groups = groups.weights.shape, groups.parted()
     size, code_row = STEP * groups.steps, groups.arguments["code_row"]
-    part = groups.part(PANEL_PART)
+    type = "bf16" if groups.weights.rounded and is_made() else "f32"
+    part = groups.part(PANEL_PART * TERMS[type])
     at_once, side = panels_at_once(rows, columns, team.count)
-    room = {"chunk": side, "part": part, "room_size": side * part * size * ITEM, "ahead": side * team.count}
-    room["pace"] = -(-side * code_row // (-(-rows // at_once) * inner))
-    kind = replace(groups.kind(side, at_once), steps=0, way="panels")  # which is the same for groups of all sizes
+    room = {"chunk": side, "part": part, "room_size": side * part * size * item_of(type), "ahead": side * team.count}
+    room["pace"] = -(-side * code_row * TERMS[type] // (-(-rows // at_once) * inner))
+    kind = groups.kind(side, at_once)
+    kind = replace(kind, steps=0, way="panels", rows_type=type)  # which is the same for groups of all sizes
     return _compiled(work, groups, kind, rows, strides, room, team.count, team)
-
-
-def _ordered(
-    inner: int, rows: int, strides: tuple[int, int], way: tuple[Sizes, Sizes]
-) -> tuple[Callable[[Any, Any], tuple[list[Call], Array]], int]:
-    """What gives calls that lay rows in a way that `order_of` tells, and these, in so many bytes at the start of
-    scratch."""
-    sizes, between = way
-    order = (rows, inner // STEP, *sizes)
-    steps = (strides[0], *(number * strides[1] for number in (STEP, *between)))
-    copied = aligned(rows * inner * ITEM) if len(sizes) > 1 or strides[1] != ITEM else 0
-
-    def lay(array: Any, scratch: Any) -> tuple[list[Call], Array]:
-        data = view(array, order, steps)
-        if not copied:
-            return [], data
-        dense = scratch[: rows * inner * ITEM].view(np.float32).reshape(order)
-        return [partial(np.copyto, dense, data)], dense
-
-    return lay, copied
 
 
 def _compiled(
@@ -265,16 +247,15 @@ def _compiled(
     if rest is None:
         return None
     address, posts = _address_of(kind), PostKind(own)
-    layout, copied = _ordered(inner, rows, strides, NATURAL if kind.way != "few" else order_of(kind.type))
+    read = Rows(rows, inner, strides, NATURAL if kind.way != "few" else order_of(kind.type), kind.rows_type)
 
     def bind(inputs: Arrays, outputs: Sequence[Array], scratch: Any) -> Call:
-        first, data = layout(inputs[0], scratch)
-        row = inner * ITEM if copied else strides[0]
+        first, data = read.bind(team, inputs[0], scratch)
         output = outputs[0].reshape(rows, columns)
-        told = {"data": data_address(data), "data_row": row, "rows": rows}
+        told = {"data": data_address(data), "data_row": read.row, "rows": rows}
         told |= {"result": data_address(output), "result_row": columns * ITEM}
         if kind.way != "few":
-            told["room"] = data_address(scratch[copied:])
+            told["room"] = data_address(scratch[read.room :])
         behind = None
         if posts.posts:
             lying = {name: told[name] for name in ("result", "result_row")}
@@ -288,4 +269,4 @@ def _compiled(
         kernel = Kernel(team, address, array, held, shared=shared, seconds=seconds, counted=counted, beside=beside)
         return chain([*first, kernel, *rest.bind(inputs, output)(...)])
 
-    return Compiled(bind, copied + threads * sizes.get("room_size", 0))
+    return Compiled(bind, read.room + threads * sizes.get("room_size", 0))

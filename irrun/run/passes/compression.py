@@ -2,7 +2,8 @@
 
 Exporters write: a constant of codes, converted to floats, with a zero point subtracted, times a scale, reshaped from
 groups, converted to f32. What comes out of such a chain becomes one tensor, of `Program.compressed`, if all that read
-it can read it so; no value of it is touched. Scales and zero points are applied in f32, whatever the graph says.
+it can read it so; no value of it is touched. Scales and zero points are applied in f32, whatever the graph says. Where
+products are to be computed in bf16 those that read it are f32 still, but may round what they multiply.
 
 Expects a program as it was built, for any inputs; leaves one without the chains that nobody reads any more, and with
 constants of packed codes unpacked that somebody does read.
@@ -19,6 +20,7 @@ import numpy as np
 from irrun.engines.compressed import CODES, LEAST, PACKED, CompressedWeights
 from irrun.run.memory import refusal
 from irrun.run.passes.grids import Grids, integer_weights, levels_of, quantized_weights
+from irrun.run.passes.precision import unrounded
 from irrun.run.passes.pruning import prune
 from irrun.run.passes.setting import Setting
 from irrun.run.program import Instruction, Program
@@ -97,6 +99,7 @@ class _Compression:
 
     def __init__(self, program: Program, narrow: frozenset[str]) -> None:
         self._program, self._narrow = program, narrow
+        self._exact = unrounded(program) if narrow else set()
         self._makers, self._readers = program.makers(), program.readers()
         self._found: dict[int, CompressedWeights | None] = {}
         self._turns: dict[int, int] = {}
@@ -111,7 +114,7 @@ class _Compression:
                     continue
                 weights = self._weights(number)
                 if weights is not None and self._fits(number, weights):
-                    taken[number] = weights
+                    taken[number] = replace(weights, rounded=self._is_rounded(number))
         self._turns = {number: source for number, source in self._turns.items() if source in taken}
         return taken
 
@@ -183,6 +186,14 @@ class _Compression:
             if not all(self._reads(other, read) and not (halves and self._is_dense(other)) for other in final):
                 return False
         return True
+
+    def _is_rounded(self, number: int) -> bool:
+        """Whether all products with the weights, or their transposition, may be computed in bf16."""
+        read = [number, *(turned for turned, source in self._turns.items() if source == number)]
+        products = [
+            reader for own in read for reader in self._readers[own] if reader.op.trait(MatrixProduct) is not None
+        ]
+        return all(own.op.name in self._narrow and not own.layer.precise and own not in self._exact for own in products)
 
     def _reads(self, instruction: Instruction, number: int | None) -> bool:
         """Whether an instruction is a product with the tensor as its second matrix, or a look-up of rows of it."""

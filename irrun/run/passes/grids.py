@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from math import prod
+from typing import Any
 
 import numpy as np
 
@@ -219,12 +220,12 @@ def quantized_weights(array: Array, limits: list[Array], levels: int) -> Compres
     level = np.clip(np.rint((array - low) / (high - low) * np.float32(levels - 1)), 0, levels - 1)
     if not np.isfinite(level).all():
         return None
-    factors = [
-        np.ascontiguousarray(value, np.float32).reshape((1,) * (rank - value.ndim) + value.shape)
-        for value in (scale, zero)
-    ]
+
+    def brought(factor: Any) -> Array:
+        return np.ascontiguousarray(factor, np.float32).reshape((1,) * (rank - factor.ndim) + factor.shape)
+
     codes = level.astype(np.uint8).reshape(-1)
-    return CompressedWeights("u8", codes, array.shape, array.shape, *factors)
+    return CompressedWeights("u8", codes, array.shape, array.shape, brought(scale), brought(zero))
 
 
 def _scaled_axes(reader: Instruction) -> tuple[int, ...]:

@@ -4,8 +4,8 @@ Products and convolutions are, and all that leads from one of these to another w
 no engine computes any of it in that type, what has its elements from others one by one. Their operands are converted
 once, constants ahead, and what joins them behind that. Everything else stays in f32: what is in front of the first
 product and behind the last one, layers that are marked as precise, what is computed from integers alone, products that
-read weights of few bits or variables, and what a body is given and gives. So do sums that a normalization reads, and
-that itself: what adds up from layer to layer would lose a bit in each.
+read variables, or weights of few bits (which `compress` lets engines round), and what a body is given and gives. So do
+sums that a normalization reads, and that itself: what adds up from layer to layer would lose a bit in each.
 
 Expects a program in f32, for any inputs; leaves one whose instructions have inputs and outputs of types that their ops
 take together.
