@@ -1,7 +1,9 @@
 """Products with compressed weights, by the engines that read them, against products with their values."""
 
+import gc
 import os
 import threading
+import weakref
 from dataclasses import replace
 
 import ml_dtypes
@@ -210,6 +212,29 @@ def test_processors_with_more_or_fewer_registers(type, wide, monkeypatch):
         for rows in turns(type, (1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 20, 31, 40), number):
             data = rng.standard_normal((rows, inner)).astype(np.float32)
             assert_product(compiled(CompiledEngine(1 + rows % 2), matrix, data)(), data, matrix.dense().T)
+
+
+@pytest.mark.parametrize("rows", [1, 12, 40])
+@pytest.mark.parametrize("type", sorted(PACKED))
+def test_numbers_of_codes_are_kept_by_calls(type, rows, monkeypatch):
+    """Also where another thread has made them at the same time, and those that everybody gets are others."""
+    made = []
+
+    def anew(type):
+        found = numbers_of(type).copy()
+        made.append(weakref.ref(found))
+        return found
+
+    monkeypatch.setattr(products, "numbers_of", anew)
+    matrix, data = weights(type, 64, 128, 64), rng.standard_normal((rows, 128)).astype(np.float32)
+    work = work_of("MatMul-1", {"transpose_a": False, "transpose_b": True}, [data, data], [((rows, 64), "f32")])
+    work.inputs[1] = Operand("f32", matrix.shape, (512, 4), compressed=matrix)
+    found = CompiledEngine(1).compile(work)
+    call = found.bind([data, None], [aligned_empty((rows, 64), np.float32)], aligned_empty((found.scratch,), np.uint8))
+    del work, found
+    gc.collect()
+    assert made[-1]() is not None
+    del call
 
 
 @pytest.mark.parametrize("tables", [frozenset(), frozenset({"avx2"})])

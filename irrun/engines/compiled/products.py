@@ -58,9 +58,14 @@ TILE = 16
 
 @dataclass(frozen=True, slots=True)
 class _Groups:
-    """Weights [columns, inner] as `count` groups of codes a row; the arguments of kernels that say how they lie."""
+    """Weights [columns, inner] as `count` groups of codes a row; the arguments of kernels that say how they lie.
+
+    `numbers` are those that codes which share bytes stand for. Kernels know only where they are: who binds one holds
+    all of this.
+    """
 
     weights: CompressedWeights
+    numbers: Array | None
     count: int
     steps: int
     arguments: dict[str, int]
@@ -75,7 +80,7 @@ class _Groups:
             return self
         steps = gcd(self.steps, 4)
         count = self.steps // steps
-        return _Groups(self.weights, count, steps, self.arguments | {"groups": count, "steps": steps})
+        return replace(self, count=count, steps=steps, arguments=self.arguments | {"groups": count, "steps": steps})
 
     def part(self, most: int) -> int:
         """How many groups have about so many elements at most, where all parts of a row are of one size."""
@@ -119,14 +124,15 @@ def _groups(weights: CompressedWeights) -> _Groups | None:
         "groups": count,
         "steps": size // STEP,
     }
-    if weights.type in PACKED:
-        arguments["numbers"] = data_address(numbers_of(weights.type))
+    numbers = numbers_of(weights.type) if weights.type in PACKED else None
+    if numbers is not None:
+        arguments["numbers"] = data_address(numbers)
     for name, factor in factors.items():
         if factor is not None:
             arguments[name] = data_address(factor)
             arguments[f"{name}_row"] = prod(factor.shape[1:]) * ITEM if factor.shape[0] > 1 else 0
             arguments[f"{name}_group"] = ITEM if prod(factor.shape[1:]) > 1 else 0
-    return _Groups(weights, count, size // STEP, arguments)
+    return _Groups(weights, numbers, count, size // STEP, arguments)
 
 
 WAYS: dict[str, Callable[[Any, ProductKind], ProductCode]] = {"few": FewRows, "blocks": Blocks, "panels": Panels}
@@ -172,7 +178,7 @@ def narrow_rows(work: Work, team: Team) -> Compiled | None:
 
     def bind(inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         places = {"data": data_address(inputs[0]), "result": data_address(outputs[0])}
-        held, seconds = (weights, inputs[0], outputs[0]), rows * columns * inner / CODE_SPEED
+        held, seconds = (groups, inputs[0], outputs[0]), rows * columns * inner / CODE_SPEED
         team.expect_steps()
         array, shared = groups.packed(**sizes, **places), threads > 1
         return Kernel(team, address, array, held, shared=shared, seconds=seconds, beside=False)
@@ -261,7 +267,7 @@ def _compiled(
             lying = {name: told[name] for name in ("result", "result_row")}
             behind = posts.form.of(**lying, **operand_arguments(posts.posts, operands, inputs, post_kernel.AXES))
             told |= {"posts": post_kernel.address_of(posts), "posts_arguments": data_address(behind)}
-        held = (groups.weights, data, output, scratch, behind, inputs)
+        held = (groups, data, output, scratch, behind, inputs)
         array, seconds = groups.packed(**sizes, **told), rows * columns * inner / CODE_SPEED
         counted = FORM.place("room"), told.get("room", 0)
         team.expect_steps()
