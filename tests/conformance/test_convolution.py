@@ -191,6 +191,22 @@ MASK = np.abs(normal(2, 6, 7, 7))
 CASES += [
     deformable("DeformableConvolution-8", "mask", IMAGE, MOVES, FILTERS, MASK),
     deformable("DeformableConvolution-8", "pad", IMAGE, MOVES * 3, FILTERS, MASK, bilinear_interpolation_pad=True),
+    Case(
+        "DeformableConvolution-8",
+        "two that go beyond the border in two ways",
+        lambda x, moves: [
+            opset8.deformable_convolution(
+                x, moves, UNIT[..., :1, :1], **window(2), bilinear_interpolation_pad=pad
+            ).output(0)
+            for pad in (True, False)
+        ],
+        [np.float32([[[[2, 4], [6, 8]]]]), np.full((1, 2, 2, 2), -0.5, np.float32)],
+        deviates=Departure(
+            "computes a layer as another one that differs in bilinear_interpolation_pad alone; each has its own",
+            "bilinear_interpolation_pad is another one elsewhere",
+        ),
+        expected=[np.float32([[[[0.5, 1.5], [2, 5]]]]), np.float32([[[[0, 0], [0, 5]]]])],
+    ),
 ]
 
 

@@ -26,6 +26,12 @@ def inverse(adjoint=False):
     return lambda data: opset14.inverse(data, adjoint)
 
 
+def both_ways(x):
+    """Two products with the same weights."""
+    weights = opset1.constant(SQUARE)
+    return [opset1.matmul(x, weights, False, turned).output(0) for turned in (False, True)]
+
+
 def weighed(weights, type, scales, transposed):
     """A product with weights of 4 rows and columns that are stored in few bits, and perhaps in groups."""
 
@@ -64,6 +70,7 @@ ODD = np.random.default_rng(3).integers(-8, 8, (2, 33), np.int8)
 """Weights of 4 bits, of which every other row begins within a byte."""
 
 LARGE = np.full((1, 2), 100, np.int8)
+SQUARE = np.float32([[1, 0], [3, 0.5]])
 
 CASES = [
     Case("MatMul-1", "two matrices", matmul(), [f32(3, 4), f32(4, 5)]),
@@ -128,6 +135,18 @@ CASES = [
             "B is stored as u2, i4, u4, nf4; (the elements of a row of B do not fill whole bytes)",
         ),
         expected=[TENS @ (ODD.T * np.float32(0.5))],
+    ),
+    Case(
+        "MatMul-1",
+        "square weights of two products, as they lie and transposed",
+        both_ways,
+        [np.float32([[1, 2], [3, 5]])],
+        deviates=Departure(
+            "reads the weights as a product before it has them that reads them otherwise; each reads its own",
+            "A is f32; B is constant; axis 0 of B = axis 1 of B; transpose_b is another one elsewhere; "
+            "(it reads the same weights there)",
+        ),
+        expected=[np.float32([[7.0, 1.0], [18.0, 2.5]]), np.float32([[1.0, 4.0], [3.0, 11.5]])],
     ),
     Case("MatMul-1", "no rows", matmul(), [f32(0, 3), f32(3, 4)]),
     Case("MatMul-1", "no columns, dynamic", matmul(transpose_b=True), [f32(2, 3), f32(0, 3)], dynamic=True),

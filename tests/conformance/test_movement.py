@@ -903,6 +903,17 @@ CASES += [
                 "expected": [np.roll(WHOLE[0], 1, (0, 1))],
             },
         ),
+        (
+            "a shift beyond i32",
+            [np.float32([1, 2, 3, 4, 5]), c(1 << 31), c(0)],
+            {
+                "deviates": Departure(
+                    "takes the largest i32 for a larger shift; i64 is allowed on the page",
+                    "shift is i64; shift > 2147483647 | shift < -2147483648",
+                ),
+                "expected": [np.float32([3, 4, 5, 1, 2])],
+            },
+        ),
     ),
     *cases(
         "Transpose-1",

@@ -19,6 +19,7 @@ A clause is a text that people can read:
     layer is going on from a reshaped slice
                                     in a body, whose state is what an element-wise layer makes of it, its first input
     dilations is left out           an attribute that the file does not have
+    mode is another one elsewhere   in another layer of the op
     data has nan                    one of the properties in `properties.py`; `layer` is all its inputs and outputs
     mode = linear, cubic            attributes, inputs and outputs by name, compared element by element: any will do
     axis 1 of data > 4              what comes `of` a tensor: axis, rank, size, shape, sum, and bits of its type
@@ -99,6 +100,7 @@ _STATES: dict[str, Callable[[Facts, str], Decision]] = {
     "read": Facts.read,
     "read twice": Facts.read_twice,
     "left out": Facts.left_out,
+    "another one elsewhere": Facts.another_one_elsewhere,
     "given an input of the model": Facts.given_an_input,
     "counting behind a constant": Facts.counting_behind_a_constant,
     "going on from a reshaped slice": Facts.going_on_from_a_reshaped_slice,

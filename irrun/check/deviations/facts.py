@@ -169,6 +169,11 @@ class Facts:
         written = (attr.name for attr in self.node.op.attrs if attr.keyword == name)
         return any(not self.layer.attributes.get(attribute, "").strip() for attribute in written)
 
+    def another_one_elsewhere(self, name: str) -> Decision:
+        """Whether another layer of the op has another value for an attribute."""
+        others = (node for node in self.inference.nodes.values() if node.op is self.node.op)
+        return any(node.attrs.get(name) != self.node.attrs.get(name) for node in others)
+
     def read(self, name: str) -> Decision:
         return any(self.layer.outputs[n].consumers for n in self._connected_outputs(name))
 
