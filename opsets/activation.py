@@ -26,6 +26,7 @@ from irrun.spec import (
     Shape,
     Size,
     Tensor,
+    Weighing,
     choice,
     largest,
     op,
@@ -467,6 +468,7 @@ sigmoid = unary(
     inputs=[Input("data", "T", "[*shape]")],
     outputs=[Output("result", "T", "[*shape]")],
     attrs=[Attr("axis", INT, 1, least=0, assumed=0, demanded=True)],
+    traits=[Weighing("axis")],
 )
 @real
 def softmax_1(data: Array, *, axis: int) -> Any:

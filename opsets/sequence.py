@@ -872,7 +872,7 @@ def _operations(shapes: Sequence[Shape], attrs: Mapping[str, Any], result: Shape
     ],
     outputs=[Output("result", "T", "[*batch, L, Ev]")],
     attrs=[Attr("causal", BOOL, assumed=False)],
-    traits=[Products(_operations), Attending(sink=5)],
+    traits=[Products(_operations), Attending(sink=5, causal="causal")],
 )
 def scaled_dot_product_attention(
     query: Array,

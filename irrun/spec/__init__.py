@@ -141,6 +141,7 @@ from irrun.spec.traits import (
     Trait,
     Transforming,
     Waning,
+    Weighing,
     Whole,
 )
 
@@ -226,6 +227,7 @@ __all__ = [
     "Undecided",
     "Violation",
     "Waning",
+    "Weighing",
     "Whole",
     "broadcast",
     "broadcast_shapes",

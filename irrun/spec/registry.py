@@ -119,6 +119,13 @@ class Registry:
         assert found is not None, "the library has it"
         return found
 
+    @property
+    def attention(self) -> Op:
+        """The op that averages values by the likeness of queries to keys, with a mask and a scale."""
+        found = self.find("ScaledDotProductAttention", "opset13")
+        assert found is not None, "the library has it"
+        return found
+
     def versions(self, type: str) -> list[Op]:
         """All versions of `type`, oldest first."""
         self._load_library(type)

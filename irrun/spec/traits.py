@@ -219,10 +219,19 @@ class Attending(NamedTuple):
     """Values [..., keys, width] averaged for queries [..., rows, size] by their likeness to keys [..., keys, size].
 
     These are the first three inputs; what is in front of the last two axes broadcasts, as in the fourth one, a mask
-    [..., rows, keys]. Input number `sink` is one more score of each row, [..., rows, 1], which broadcasts as well.
+    [..., rows, keys], which is added to products of queries and keys times the fifth one. Input number `sink` is one
+    more score of each row, [..., rows, 1], which broadcasts as well. Where the attribute `causal` is true the mask is
+    that of the future.
     """
 
     sink: int
+    causal: str
+
+
+class Weighing(NamedTuple):
+    """Exponentials of the first input along the axis that the attribute `axis` names, divided by their sum."""
+
+    axis: str
 
 
 class Joining(NamedTuple):
@@ -359,5 +368,6 @@ Trait = (
     | Storing
     | Transforming
     | Waning
+    | Weighing
     | Whole
 )

@@ -54,8 +54,8 @@ def verified(monkeypatch):
 def test_programs_of_the_samples(folder, engine, verified):
     irrun.GraphExecutor(folder / "model.xml", engine=engine).run(np.load(folder / "inputs.npz"))
     expected = (
-        "compress narrow fold separate inline drop rewrite quantize group normalize pick prune enclose grow fuse "
-        "assign shorten plan_memory"
+        "compress narrow fold separate inline drop rewrite quantize attend group normalize pick prune enclose grow "
+        "fuse assign shorten plan_memory"
     )
     assert set(verified) == set(expected.split())
 

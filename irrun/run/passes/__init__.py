@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import replace
 
 from irrun.run.passes.assignment import assign
+from irrun.run.passes.attending import attend
 from irrun.run.passes.compression import compress
 from irrun.run.passes.dropping import drop
 from irrun.run.passes.enclosing import enclose
@@ -37,6 +38,7 @@ PASSES: tuple[Pass, ...] = (
     drop,
     rewrite,
     quantize,
+    attend,
     group,
     normalize,
     pick,
