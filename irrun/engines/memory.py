@@ -112,6 +112,10 @@ class Arranged:
                     self._made = self._arrange(self._value)
         return self._made
 
+    def pending(self) -> list[Callable[[], object]]:
+        """What makes it, by any thread, before it is asked for; nothing where that is done."""
+        return [self.array] if self._made is None else []
+
 
 def arranged_once(
     kept: MutableMapping[tuple[Hashable, ...], Arranged],

@@ -103,6 +103,18 @@ def test_matrices_however_they_lie():
     check([np.broadcast_to(numbers(1, inner), (4, inner)), numbers(columns, inner)])
 
 
+def test_weights_that_threads_lay_out_before_a_call_is_bound():
+    """Once for all works that read them."""
+    arrays = [numbers(4, 64), numbers(96, 64)]
+    calls = [call for _ in range(2) for call in product(arrays)[1].pending()]
+    assert len(dict.fromkeys(calls)) == 1
+    work, found, expected = product(arrays)
+    ENGINE.together([*dict.fromkeys(calls)])
+    assert found.pending() == []
+    (output,) = computed(found, work, [arrays[0], None])
+    np.testing.assert_allclose(output, expected, rtol=1e-5, atol=1e-4)
+
+
 @pytest.mark.parametrize("post", ACTIVATIONS, ids=lambda post: f"{post.name}{''.join(post.attrs.values())}")
 def test_functions_behind_a_product(post):
     for rows, columns in ((1, 40), (3, 37), (7, 64)):

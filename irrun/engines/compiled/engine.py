@@ -18,7 +18,7 @@ from irrun.engines.rows import columns_of, is_of_any_rows, is_of_few_narrow_rows
 from irrun.engines.threads import Threads
 from irrun.engines.vectorized.copying import copied
 from irrun.engines.vectorized.engine import MODULES as VECTORIZED
-from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work, chain
+from irrun.engines.work import Call, Compiled, Layout, OpenCall, Operand, Work
 
 if TYPE_CHECKING:
     from irrun.engines.compiled.team import Team
@@ -220,7 +220,7 @@ class CompiledEngine:
         return False
 
     def together(self, calls: Sequence[Call]) -> None:
-        chain(calls)()
+        self._pool.call(calls)()
 
     def open(self, work: Work) -> OpenCall | None:
         """A call for attention, small products, and ops whose sizes the data tell; others are made for sizes."""

@@ -99,8 +99,9 @@ class _Product:
     columns: int
 
     def compiled(self, team: Team, work: Work) -> Compiled:
-        bind, again = partial(self._bind, team, _weights_of(work)), partial(self.compiled, team)
-        return Compiled(bind, 0, self.wants, taken=frozenset({1}), again=again)
+        panels, again = _weights_of(work), partial(self.compiled, team)
+        bind = partial(self._bind, team, panels)
+        return Compiled(bind, 0, self.wants, taken=frozenset({1}), again=again, pending=panels.pending)
 
     def _bind(self, team: Team, panels: Arranged, inputs: Arrays, outputs: Sequence[Array], _: Any) -> Call:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
