@@ -10,7 +10,6 @@ to be rounded, it stays as it was.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -49,10 +48,7 @@ class _Search:
     def __init__(self, program: Program, setting: Setting) -> None:
         self.program, self._setting = program.begun(), setting
         self._makers, self._readers = program.makers(), program.sole_readers()
-        self._op = registry().attention
-        trait = self._op.trait(Attending)
-        assert trait is not None, "it is one"
-        self._attrs: Mapping[str, Any] = {trait.causal: False}  # the same of all: so they are of one kind
+        self._attrs: dict[str, Any] = {}  # the same of all attentions: so they are of one kind
 
     def add(self, instruction: Instruction) -> None:
         """Add an instruction, or the attention that it ends."""
@@ -116,22 +112,28 @@ class _Search:
             key = turning.outputs[0]
         if any(maker.op is DEQUANTIZE for number in (query, key, value) if (maker := self._makers.get(number))):
             return False
+        op = registry().attention  # which loads more ops: most models with a softmax do without
+        attending = op.trait(Attending)
+        assert attending is not None, "it is one"
+        self._attrs[attending.causal] = False
         scale = np.array(factor, numpy_dtype(type))
         known = [None if number is None else program.known(number) for number in (query, key, value, mask)]
         known.append(Tensor(type, (), scale))
         if any(own is not None and own.type != type for own in known) or self._rank(query) < LEAST_RANK:
             return False
         try:
-            found = self._op.infer(known, self._attrs)
+            found = op.infer(known, self._attrs)
         except Violation:
             return False
-        if found.told or not same_shapes(found.outputs[0].shape, program.tensors[last.outputs[0]].shape):
-            return False  # a run would warn, or more is made
+        if found.doubts or found.tolerated:  # as masks of one number for all keys, which it does not have
+            return False
+        if not same_shapes(found.outputs[0].shape, program.tensors[last.outputs[0]].shape):
+            return False
         inputs = (query, key, value, mask, program.add_constant(scale, type))
         if turning is not None:
             program.instructions.append(turning)
         told = {"types": found.types, "open": not found.complete}
-        program.instructions.append(last.changed(op=self._op, attrs=self._attrs, inputs=inputs, **told))
+        program.instructions.append(last.changed(op=op, attrs=self._attrs, inputs=inputs, **told))
         return True
 
     def _turning(self, number: int | None) -> Instruction | None:
