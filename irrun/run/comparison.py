@@ -60,7 +60,8 @@ def hold(
             continue
         spread: list[Array] = []
         for draw in range(1 + DRAWS):
-            spread += [computation(_moved(given, up, draw), run)[port] for up in (True, False)]
+            moved = [_moved(given, up, draw, digit if computation.rounded else 0.0) for up in (True, False)]
+            spread += [computation(arrays, run)[port] for arrays in moved]
             wrong = differing(right, array, spread, digit, least)
             if wrong is None:
                 break
@@ -134,12 +135,14 @@ def _largest_level(instruction: Instruction, given: Sequence[Array | None]) -> f
     return max((float(np.abs(array[np.isfinite(array)]).max(initial=0.0)) for array in limits), default=0.0)
 
 
-def _moved(arrays: Sequence[Array | None], up: bool, draw: int) -> list[Array | None]:
-    """The arrays with all numbers a few roundings off, of draws behind the first one each up or down by chance."""
+def _moved(arrays: Sequence[Array | None], up: bool, draw: int, least: float) -> list[Array | None]:
+    """The arrays with all numbers a few roundings off, of draws behind the first one each up or down by chance. `least`
+    is the relative distance of numbers where that is more than of their types."""
     moved: list[Array | None] = []
     for number, array in enumerate(arrays):
-        digit = None if array is None else DIGITS.get(array.dtype.name)
-        if array is not None and digit is not None:
+        known = None if array is None else DIGITS.get(array.dtype.name)
+        if array is not None and known is not None:
+            digit = max(known, least)
             signs = np.random.default_rng([draw, number]).choice([-1.0, 1.0], array.shape) if draw else 1.0
             roundings = FEW_MOVED if digit >= DIGITS["float16"] else MOVED
             array = (array * (1 + (roundings if up else -roundings) * digit * signs)).astype(array.dtype)

@@ -43,6 +43,8 @@ def scaled(b, scores, how):
     number = b.constant(F32(how.get("number", 0.3)).reshape(how.get("shape", ())))
     if how.get("by", "times") == "over":
         return b.one("Divide-1", scores, number, m_pythondiv=True, **ADD)
+    if how["by"] == "at most":
+        return b.one("Minimum-1", scores, number, **ADD)
     if how["by"] == "less":
         return b.one("Subtract-1", scores, number, **ADD)
     first, second = (number, scores) if how.get("first") else (scores, number)
@@ -100,6 +102,7 @@ SCALES = {
     "over": {"by": "over", "number": 2.8284271},
     "of axes": {"by": "times", "shape": (1, 1, 1, 1)},
     "below 0": {"by": "over", "number": -3},
+    "of one": {"by": "times", "number": 1},
 }
 
 
@@ -195,6 +198,18 @@ def _less_a_number(b):
     return written(b, *given(b), scale={"by": "less"})[0]
 
 
+def _with_a_number_for_a_mask(b):
+    return written(b, *given(b), anything(b, "f4", ()))[0]
+
+
+def _times_more_than_one(b):
+    return written(b, *given(b), scale={"by": "times", "number": 1.5})[0]
+
+
+def _at_most_a_large_number(b):
+    return written(b, *given(b), scale={"by": "at most", "number": 1e30})[0]
+
+
 def _times_nothing(b):
     return written(b, *given(b), scale={"by": "times", "number": 0})[0]
 
@@ -227,6 +242,7 @@ def _of_turned_values(b):
 
 OTHERS = (
     *(_read_by_others, _along_rows, _of_logarithms, _less_a_number, _times_nothing, _of_more_batches),
+    *(_with_a_number_for_a_mask, _times_more_than_one, _at_most_a_large_number),
     *(_of_one_axis, _of_constant_keys, _of_matrices, _of_turned_values),
 )
 

@@ -12,7 +12,7 @@ import irrun
 from irrun.engines.onednn import load
 from irrun.run.passes.narrowing import narrow
 from irrun.run.profile import Profile
-from run.compressed_models import CHAINS, lookup, product
+from run.compressed_models import CHAINS, Chain, lookup, product
 from run.models import PLAIN, anything, i64, loop, model, saved
 from run.test_precision import case, ops, outcomes, precise, run
 from run.verification import verify
@@ -418,3 +418,13 @@ def test_tables_that_are_looked_up_and_multiplied(tmp_path):
     np.testing.assert_allclose(rows, chain.values()[places], 3e-7)
     expected = chain.values()[places] @ chain.values().T
     assert (np.abs(found - expected) <= 1e-2 * (np.abs(chain.values()[places]) @ np.abs(chain.values().T))).all()
+
+
+def test_what_rounding_makes_of_products_that_cancel_is_no_mistake_of_an_engine(tmp_path):
+    """Where what follows leaves but little numbers of large sums."""
+    m = Model()
+    weights = Chain("u8", (64, 1024), (64, 1024), (64, 1), middle="f32").added(m)
+    y = product(m, m.parameter("x", "f32", (32, 1024)), weights, True)
+    m.result(*m.layer("Clamp", [y], [("f32", (32, 64))], min="-1", max="2"))
+    checked = executor(m.save(tmp_path), "check")
+    assert checked.run(np.random.default_rng(0).standard_normal((32, 1024)).astype(F32))[0].shape == (32, 64)

@@ -29,7 +29,10 @@ TYPES = ("f32", "bf16")
 LEAST_RANK = 3
 """Of queries: what is attended to are batches of matrices."""
 
-_NUMBERS = np.array([1, 3, -0.75, 1e-20, -1e20, 0], np.float32)
+MAX_FACTOR = 1
+"""Scores are multiplied by no more than that: queries are multiplied before, and might be too large then."""
+
+_NUMBERS = np.array([1, 3, -0.75, 1e-20, -1e20, 3e38, -3e38, np.inf, -np.inf, 0], np.float32)
 """Of which it is known whether a function multiplies by a number: that is what it gives for the first one."""
 
 
@@ -95,7 +98,7 @@ class _Search:
             values = instruction.computed(given)[0].astype(np.float32)
             factor = float(values[0])
             near = np.allclose(values, factor * numbers.astype(np.float32), 4 * FLOAT_FORMATS[type].digit, 0)
-        return factor if near and np.isfinite(factor) and factor else None
+        return factor if near and 0 < abs(factor) <= MAX_FACTOR else None
 
     def _attends(self, scoring: Instruction, factor: float, mask: int | None, last: Instruction) -> bool:
         """Add the attention between the product that makes scores and the last one, unless it is none."""
@@ -120,6 +123,8 @@ class _Search:
         known = [None if number is None else program.known(number) for number in (query, key, value, mask)]
         known.append(Tensor(type, (), scale))
         if any(own is not None and own.type != type for own in known) or self._rank(query) < LEAST_RANK:
+            return False
+        if mask is not None and not self._rank(mask):  # attention takes one number for 0
             return False
         try:
             found = op.infer(known, self._attrs)
