@@ -41,6 +41,8 @@ class Journal:
                     known = True
                 elif "begin" in entry:
                     begun.add(str(entry["begin"]))
+                elif "left" in entry:
+                    begun.discard(str(entry["left"]))
                 elif "hash" in entry:
                     with suppress(ValueError):
                         self._outcomes[str(entry["hash"])] = Outcome.from_dict(entry)
@@ -57,6 +59,10 @@ class Journal:
 
     def begin(self, hash: str) -> None:
         self._write({"begin": hash})
+
+    def leave(self, hash: str) -> None:
+        """Of a check that was begun, and could not be made for a reason that is not the model's."""
+        self._write({"left": hash})
 
     def end(self, hash: str, outcome: Outcome, layers: int, step: str, seconds: float) -> None:
         self._outcomes[hash] = outcome
