@@ -59,6 +59,20 @@ def test_a_model_that_does_not_fail_is_said_so(tmp_path):
     assert not [*(tmp_path / "out").iterdir()]  # so that another check may use the folder
 
 
+def test_a_command_that_is_not_there_is_no_failure_of_the_model_unless_that_is_asked_for(tmp_path):
+    forbidden = tmp_path / "forbidden"
+    forbidden.write_text("")
+    given = ("reduce", CNN, "--random", "-o", tmp_path / "out", "--check")
+    done = irrun(*given, "irrun-has-no-such {model}", status=2)
+    assert "the command is not there (exit 127): " in done.stderr
+    assert "not found; --fail-code 127 takes that for the failure" in done.stderr
+    done = irrun(*given, f"{shlex.quote(str(forbidden))} {{model}}", "--fail-regex", "d", status=2)
+    assert "the command cannot be run (exit 126): " in done.stderr
+    assert not [*(tmp_path / "out").iterdir()]  # so that the right command may use the folder
+    done = irrun(*given, "irrun-has-no-such {model}", "--fail-code", 127)
+    assert done.stdout.endswith("; exit 127\n")
+
+
 def test_a_killed_reduction_goes_on(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(f"import time\ntime.sleep(0.2)\n{CHECK}")
