@@ -70,6 +70,22 @@ def read_most(stream: IO[bytes], size: int) -> bytes:
     return b"".join(chunks)
 
 
+def hold(file: int) -> bool:
+    """Keep others who hold it, too, away from an open file until it is closed, where the system can; whether none does
+    already."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True
+
+
 @contextmanager
 def whole_file(path: Path) -> Iterator[IO[bytes]]:
     """A file to write that takes the place of `path` only if nothing goes wrong. Raises OSError.
