@@ -450,6 +450,22 @@ def test_of_many_marked_layers_the_first_are_named(capsys):
     assert "105 of 200 layers in 16 bits marked" in verdict
 
 
+def test_another_model_that_is_broken_is_shown_at_its_own_place(tmp_path):
+    other = tmp_path / "other.xml"
+    lines = CNN.read_text().splitlines()
+    number = next(n for n, line in enumerate(lines) if 'type="SoftMax"' in line)
+    lines[number + 1] = lines[number + 1].replace('axis="1"', 'axis="x"')
+    other.write_text("\n".join(lines))
+    shutil.copy(CNN.with_suffix(".bin"), other.with_suffix(".bin"))
+    done = irrun("compare", CNN, other, "--random", status=3)
+    assert f"error[E701]: {other} failed while compiling the model: {other}:{number + 2}:" in done.stderr
+    assert f"  --> {other}:{number + 2}:" in done.stderr
+    assert f"--> {CNN}" not in done.stderr
+    other.write_text("no model")
+    done = irrun("compare", CNN, other, "--random", status=3)
+    assert f"  --> {other}:1:1\n" in done.stderr
+
+
 WRITTEN = {
     "compare": ["{other}"],
     "report": ["--compare", "{other}", "-o", "{folder}/r.html"],
