@@ -14,6 +14,33 @@ _CHUNK = 1 << 24
 """Bytes that are read at once."""
 
 
+class Unwritten(OSError):
+    """The temporary folder takes no more of what we keep there: no layer, model or device is at fault."""
+
+    def __str__(self) -> str:
+        where = f"the temporary folder {self.filename} cannot be written: " if self.filename else ""
+        return f"{where}{self.strerror}"
+
+
+@contextmanager
+def temporary() -> Iterator[None]:
+    """What is written to the temporary folder, or to one in it. Raises Unwritten."""
+    try:
+        yield
+    except OSError as error:
+        raise unwritten(error.errno, error.strerror or str(error)) from error
+
+
+def unwritten(errno: int | None, reason: str) -> Unwritten:
+    """The error that the temporary folder of this process, or one in it that is another process's, is not written."""
+    import tempfile
+
+    try:
+        return Unwritten(errno, reason, tempfile.gettempdir())
+    except FileNotFoundError as error:  # where no folder can be written that may be one
+        return Unwritten(error.errno, error.strerror)
+
+
 def is_there(name: str | os.PathLike[str]) -> bool:
     """Whether there is a file or a folder of a name, which may be no name of any: methods of Path raise for some."""
     return os.path.exists(name)  # noqa: PTH110
@@ -41,6 +68,22 @@ def read_most(stream: IO[bytes], size: int) -> bytes:
         chunks.append(chunk)
         size -= len(chunk)
     return b"".join(chunks)
+
+
+def hold(file: int) -> bool:
+    """Keep others who hold it, too, away from an open file until it is closed, where the system can; whether none does
+    already."""
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    except OSError:  # a file system without locks
+        pass
+    return True
 
 
 @contextmanager

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.spec.op import Array
+from irrun.spec.op import FLOAT, Array
 from irrun.tools.compare.metrics import Metrics, measure
 from irrun.tools.compare.tolerances import LEVELS, Tolerance
 
@@ -102,11 +102,10 @@ def _text(name: str, metrics: Metrics, tolerance: Tolerance) -> str:
         lines.append(f"  most{where}: {one!r}, expected {other!r}")
     if metrics.type == "string" or metrics.expected_type == "string":
         return "\n".join(lines)
-    lines.append(
-        f"  {metrics.sqnr:.1f} dB, nmax {metrics.nmax:.3g}, cosine {metrics.cosine:.6g},"
-        f" {metrics.steps_p99:.0f} steps of {metrics.precision} (p99),"
-        f" NaN or infinite elsewhere: {metrics.nonfinite_differing:,}"
-    )
+    if metrics.type in FLOAT or metrics.expected_type in FLOAT:
+        steps = f" {metrics.steps_p99:.0f} steps of {metrics.precision} (p99),"
+        rest = f"{steps} NaN or infinite elsewhere: {metrics.nonfinite_differing:,}"
+        lines.append(f"  {metrics.sqnr:.1f} dB, nmax {metrics.nmax:.3g}, cosine {metrics.cosine:.6g},{rest}")
     if metrics.nonfinite_differing:
         lines.append("  no tolerance passes: NaN and infinities must be in the same places")
     else:

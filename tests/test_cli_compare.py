@@ -2,13 +2,18 @@
 
 import json
 import os
+import resource
 import shutil
 import signal
+import tempfile
+from importlib.util import find_spec
 from pathlib import Path
 
 import numpy as np
 import pytest
+from bounded import GIB, bounded
 from command_line import irrun
+from ir_builder import Model
 
 SAMPLES = Path(__file__).parent.parent / "samples"
 CNN = SAMPLES / "cnn" / "model.xml"
@@ -443,3 +448,58 @@ def test_of_many_marked_layers_the_first_are_named(capsys):
     assert lines[-2:] == [f"marked: layer{MAX_LISTED - 1}", "marked: 5 layers more, which fixed.xml has"]
     assert len(lines) == MAX_LISTED + 1
     assert "105 of 200 layers in 16 bits marked" in verdict
+
+
+def test_another_model_that_is_broken_is_shown_at_its_own_place(tmp_path):
+    other = tmp_path / "other.xml"
+    lines = CNN.read_text().splitlines()
+    number = next(n for n, line in enumerate(lines) if 'type="SoftMax"' in line)
+    lines[number + 1] = lines[number + 1].replace('axis="1"', 'axis="x"')
+    other.write_text("\n".join(lines))
+    shutil.copy(CNN.with_suffix(".bin"), other.with_suffix(".bin"))
+    done = irrun("compare", CNN, other, "--random", status=3)
+    assert f"error[E701]: {other} failed while compiling the model: {other}:{number + 2}:" in done.stderr
+    assert f"  --> {other}:{number + 2}:" in done.stderr
+    assert f"--> {CNN}" not in done.stderr
+    other.write_text("no model")
+    done = irrun("compare", CNN, other, "--random", status=3)
+    assert f"  --> {other}:1:1\n" in done.stderr
+
+
+WRITTEN = {
+    "compare": ["{other}"],
+    "report": ["--compare", "{other}", "-o", "{folder}/r.html"],
+    "reduce": ["--diverges", "{other}", "-o", "{folder}/r"],
+    "tune": ["--device", "{other}", "-o", "{folder}/r.xml"],
+    "sweep": ["--do", "compare", "--against", "{other}"],
+}
+"""The options of the commands that have another side write its tensors down."""
+
+
+@pytest.mark.parametrize(
+    ("command", "other"),
+    [
+        (command, other)
+        for command in WRITTEN
+        for other in ("engine:numpy", "precision:f16", "ov:CPU")
+        if command != "tune" or other == "ov:CPU"
+    ],
+)
+def test_a_temporary_folder_that_is_full_is_the_fault_of_no_layer_and_no_device(command, other, tmp_path, monkeypatch):
+    if other == "ov:CPU" and find_spec("openvino") is None:
+        pytest.skip("openvino is not installed")
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")  # modules would be cut off, too, and stay so
+    model = Model()
+    x = model.parameter("x", "f32", (1,))
+    many = model.layer("Broadcast", [x, model.constant([100_000])], [("f32", (100_000,))], "opset3", mode="numpy")[0]
+    model.result(model.layer("Relu", [many], [("f32", (100_000,))])[0])
+    arguments = [option.format(other=other, folder=tmp_path) for option in WRITTEN[command]]
+    limits = {resource.RLIMIT_FSIZE: 100_000}
+    status = 3 if command == "sweep" else 2
+    asked = (command, model.save(tmp_path), *arguments, "--random", 0)
+    done = bounded(*asked, status=status, seconds=60, memory=64 * GIB, limits=limits)
+    said = f"the temporary folder {tempfile.gettempdir()} cannot be written: File too large"
+    if command == "sweep":
+        assert f"{other}: {said}\n" in done.output
+    else:
+        assert done.output.endswith(f"error: {said}\n")

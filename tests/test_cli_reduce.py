@@ -1,6 +1,7 @@
 """irrun reduce as a process: commands that fail, crash and hang, other sides, and wrong use."""
 
 import shlex
+import signal
 import subprocess
 import sys
 import time
@@ -59,6 +60,20 @@ def test_a_model_that_does_not_fail_is_said_so(tmp_path):
     assert not [*(tmp_path / "out").iterdir()]  # so that another check may use the folder
 
 
+def test_a_command_that_is_not_there_is_no_failure_of_the_model_unless_that_is_asked_for(tmp_path):
+    forbidden = tmp_path / "forbidden"
+    forbidden.write_text("")
+    given = ("reduce", CNN, "--random", "-o", tmp_path / "out", "--check")
+    done = irrun(*given, "irrun-has-no-such {model}", status=2)
+    assert "the command is not there (exit 127): " in done.stderr
+    assert "not found; --fail-code 127 takes that for the failure" in done.stderr
+    done = irrun(*given, f"{shlex.quote(str(forbidden))} {{model}}", "--fail-regex", "d", status=2)
+    assert "the command cannot be run (exit 126): " in done.stderr
+    assert not [*(tmp_path / "out").iterdir()]  # so that the right command may use the folder
+    done = irrun(*given, "irrun-has-no-such {model}", "--fail-code", 127)
+    assert done.stdout.endswith("; exit 127\n")
+
+
 def test_a_killed_reduction_goes_on(tmp_path):
     script = tmp_path / "slow.py"
     script.write_text(f"import time\ntime.sleep(0.2)\n{CHECK}")
@@ -79,6 +94,27 @@ def test_a_killed_reduction_goes_on(tmp_path):
     hashes = [line for line in journal.read_text().splitlines() if '"hash"' in line]
     assert len(hashes) > before >= 2
     assert len({line.split('"')[3] for line in hashes}) == len(hashes)
+
+
+def test_a_second_reduction_into_the_same_folder_is_refused_while_the_first_one_runs(tmp_path):
+    out, begun = tmp_path / "out", tmp_path / "begun"
+    options = [
+        "--random",
+        "0",
+        "-o",
+        str(out),
+        "--check",
+        f"touch {shlex.quote(str(begun))}; sleep 60; test {{model}} =",
+    ]
+    command = [sys.executable, "-P", "-c", "from irrun.cli import main; main()", "reduce", str(CNN), *options]
+    with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as process:
+        while process.poll() is None and not begun.exists():
+            time.sleep(0.02)
+        files = {path: path.read_bytes() for path in out.rglob("*") if path.is_file()}
+        done = irrun("reduce", CNN, *options, status=2)
+        assert f"another reduction is writing to {out}" in done.stderr
+        assert {path: path.read_bytes() for path in out.rglob("*") if path.is_file()} == files
+        process.send_signal(signal.SIGINT)  # which ends the check, too
 
 
 def test_what_diverges_is_found_by_comparing(tmp_path):

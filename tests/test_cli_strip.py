@@ -58,3 +58,8 @@ def test_inputs_of_a_model_that_has_none_are_written_as_well(tmp_path):
         assert not written.files
     irrun("strip", model, "-o", tmp_path / "other.xml")
     assert not (tmp_path / "other_inputs.npz").exists()
+
+
+def test_a_command_that_is_not_there_tells_nothing_of_the_models(tmp_path):
+    done = irrun("strip", CNN, "-o", tmp_path / "shared.xml", "--check", "irrun-has-no-such {model}", status=2)
+    assert "--check: the command is not there (exit 127): " in done.stderr

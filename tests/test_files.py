@@ -1,5 +1,6 @@
 """Files that appear whole or not at all."""
 
+import errno
 import io
 import os
 import stat
@@ -7,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from irrun.files import read_most, whole_file, whole_pair
+from irrun.files import Unwritten, read_most, temporary, whole_file, whole_pair
 
 
 def write(path, content=b"new", error=None):
@@ -126,3 +127,19 @@ def test_no_memory_is_asked_for_that_is_not_needed():
             return super().read(size)
 
     assert read_most(Stream(b"little"), 1 << 40) == b"little"
+
+
+def test_a_temporary_folder_that_is_not_written_is_told_and_why(monkeypatch):
+    def nowhere():
+        raise FileNotFoundError(errno.ENOENT, "No usable temporary directory found in ['/tmp']")
+
+    monkeypatch.setattr("tempfile.gettempdir", lambda: "/there")
+    with (
+        pytest.raises(Unwritten, match=r"^the temporary folder /there cannot be written: full$") as raised,
+        temporary(),
+    ):
+        raise OSError(errno.ENOSPC, "full", "/there/file")
+    assert raised.value.errno == errno.ENOSPC
+    monkeypatch.setattr("tempfile.gettempdir", nowhere)
+    with pytest.raises(Unwritten, match=r"^No usable temporary directory found in \['/tmp'\]$"), temporary():
+        nowhere()

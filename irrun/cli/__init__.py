@@ -14,6 +14,7 @@ from typing import Any, TextIO
 import click
 
 from irrun.deferred import defer, defer_part
+from irrun.files import Unwritten
 from irrun.interruption import INTERRUPTED
 
 UNREAD = 141
@@ -87,7 +88,7 @@ class _Commands(click.Group):
 
 @contextmanager
 def _endings() -> Iterator[None]:
-    """End with a status of its own after Ctrl-C, and where standard output cannot be written."""
+    """End with a status of its own after Ctrl-C, and where standard output or temporary files cannot be written."""
     try:
         yield
     except KeyboardInterrupt:
@@ -98,6 +99,9 @@ def _endings() -> Iterator[None]:
             raise
         _forget(sys.stdout, sys.stderr)
         raise SystemExit(UNREAD) from None
+    except Unwritten as error:
+        click.echo(f"error: {error}", err=True)
+        raise SystemExit(UNWRITABLE) from None
     except OSError as error:
         if error.filename is not None or error.errno not in _FULL:
             raise

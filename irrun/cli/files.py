@@ -101,8 +101,12 @@ def keep_apart(
 @contextmanager
 def writing(context: click.Context, path: Path | None) -> Iterator[None]:
     """Exit where a file cannot be written."""
+    from irrun.files import Unwritten
+
     try:
         yield
+    except Unwritten:  # which is another folder
+        raise
     except OSError as error:
         say("error", f"{path} cannot be written: {error.strerror or error}")
         context.exit(UNWRITABLE)

@@ -112,12 +112,16 @@ def strip(
         return
 
     from irrun.tools.reduce.commands import Command
+    from irrun.tools.reduce.outcome import NOT_MADE
 
     check = Command(command, fail_code, searched, timeout)
     with TemporaryDirectory(prefix="irrun-") as folder:
         before = Path(folder) / "model.xml"
         _write(context, given, before, Path(folder) / "inputs.npz", arrays)
         first, second = check(before, Path(folder) / "inputs.npz"), check(output, inputs)
+    for outcome in (first, second):
+        if outcome.signature == NOT_MADE:
+            raise click.BadParameter(outcome.detail, context, param_hint="--check")
     if not first.fails:
         say("error", f"{model} does not fail itself")
     elif second.like(first):

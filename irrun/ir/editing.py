@@ -214,7 +214,9 @@ def prune(graph: Graph, parameters: bool) -> list[Layer]:
 
 
 def rename_layer(layer: Layer, name: str) -> None:
-    """Raises ValueError where another layer of the graph has the name."""
+    """Raises ValueError where another layer of the graph has the name, or it is empty."""
+    if not name:
+        raise ValueError("a name of a layer cannot be empty")
     for other in layer.graph.layers:
         if other.name == name and other is not layer:
             raise ValueError(f"layer {other} has the name `{name}` already")
@@ -242,9 +244,11 @@ def declare(value: Value, type: str, shape: Sequence[int]) -> None:
 
 
 def value_of(source: Source) -> Value:
-    """The value that is meant by a layer, too. Raises ValueError where it has not exactly one."""
+    """The value that is meant by a layer, too. Raises ValueError where it has not exactly one, and TypeError."""
     if isinstance(source, Value):
         return source
+    if not isinstance(source, Layer):
+        raise TypeError(f"{source!r} is neither a Value nor a Layer: model.layer(...) finds one by its name or id")
     if len(source.outputs) != 1:
         raise ValueError(f"layer {source} has {len(source.outputs)} outputs: say which, as in layer.outputs[0]")
     return source.outputs[0]

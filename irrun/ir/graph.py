@@ -330,6 +330,7 @@ class Model:
         """Take a layer out; what reads its output gets what its input `bridge` gets, of several `{output: input}`."""
         from irrun.ir.editing import remove_layer
 
+        _check_layer(layer)
         self.edited = True
         remove_layer(layer, bridge)
 
@@ -347,12 +348,14 @@ class Model:
         """Connect input `number` of a layer to another value."""
         from irrun.ir.editing import rewire
 
+        _check_layer(layer)
         self.edited = True
         rewire(layer, number, source)
 
     def rename(self, layer: Layer, name: str) -> None:
         from irrun.ir.editing import rename_layer
 
+        _check_layer(layer)
         self.edited = True
         rename_layer(layer, name)
 
@@ -367,6 +370,7 @@ class Model:
         """Set an attribute to a number, a truth value, a text, or several of them; None removes it."""
         from irrun.ir.attribute_editing import set_attribute
 
+        _check_layer(layer)
         self.edited = True
         set_attribute(layer, name, value)
 
@@ -374,6 +378,7 @@ class Model:
         """Give a Const other data, of the type that it has unless given or the array is of another."""
         from irrun.ir.editing import set_constant
 
+        _check_layer(layer)
         self.edited = True
         set_constant(self, layer, array, type)
 
@@ -391,6 +396,12 @@ class Model:
             return _read_again, model_bytes(self)
         weights = self.weights.path if self.weights.content is None else bytes(self.weights.content)
         return _read_again, (self.path if self.content is None else self.content, weights)
+
+
+def _check_layer(layer: object) -> None:
+    """Raises TypeError for what is no layer, such as the name of one."""
+    if not isinstance(layer, Layer):
+        raise TypeError(f"{layer!r} is no Layer: model.layer(...) finds one by its name or id")
 
 
 def outside(parameter: Layer) -> Value | None:

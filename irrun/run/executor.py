@@ -92,8 +92,9 @@ class GraphExecutor:
     the same, as far as these can; `report` has the errors as warnings, and a run warns of what only its data show.
 
     Raises IRError where the model has other errors, or needs more memory whatever its inputs are; its warnings are in
-    `report`. Raises EngineError where there is no such engine, ValueError where there is no such precision, or where
-    errors of a code cannot be ignored.
+    `report`. Raises EngineError where there is no such engine, or no thread, ValueError where there is no such
+    precision, `max_memory` is negative, or where errors of a code cannot be ignored, and TypeError where `max_memory`
+    or `threads` is no whole number.
 
     >>> import numpy as np
     >>> import irrun
@@ -118,6 +119,11 @@ class GraphExecutor:
         ignore: Sequence[str] = (),
     ) -> None:
         self._ignored = ignorable(ignore)
+        for name, given in (("max_memory", max_memory), ("threads", threads)):
+            if given is not None and (not isinstance(given, int | np.integer) or isinstance(given, bool)):
+                raise TypeError(f"`{name}` is {given!r}, expected a whole number or None")
+        if max_memory is not None and max_memory < 0:
+            raise ValueError(f"`max_memory` is {max_memory}, expected 0 bytes or more")
         if precision is None:
             precision = "declared" if engine == REFERENCE or self._ignored else "auto"
         if precision not in PRECISIONS:
@@ -251,7 +257,8 @@ class GraphExecutor:
         Several threads may call this at once; a model with variables does one run after the other.
 
         Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer, ValueError
-        where `outputs` has what is no name of a tensor, or of several ones.
+        where `outputs` has what is no name of a tensor, or of several ones, TypeError for an `observer` that cannot be
+        called.
 
         >>> import irrun
         >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")

@@ -158,6 +158,8 @@ class Session:
         **named: Any,
     ) -> Results:
         """As `GraphExecutor.run`. A run that fails leaves all variables as they were."""
+        if observer is not None and not callable(observer):
+            raise TypeError(f"`observer` is {observer!r}, expected what can be called with an irrun.Event")
         part = self._executor.part(outputs)
         arrays = self._executor.bind(part, inputs, named)
         if not self._executor.stateful:

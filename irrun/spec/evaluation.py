@@ -11,7 +11,11 @@ from irrun.spec.dims import Atom, Dim, Shape, Size, broadcast
 
 
 class Unknown(Exception):
-    """An atom that nobody has given a number, or that has none for these."""
+    """An atom that nobody has given a number, or that has none for these, or a size beyond all that there are."""
+
+
+MAX_BITS = 256
+"""Of a size: those of a model that squares it again and again would take all time and memory to be written down."""
 
 
 class Evaluation:
@@ -28,7 +32,7 @@ class Evaluation:
         return cls({_identity(size): number for size, number in pairs if isinstance(size, Dim)})
 
     def size(self, size: Size) -> int:
-        """Raises Unknown where it depends on other atoms, ZeroDivisionError where it is a quotient by 0."""
+        """Raises Unknown where it depends on other atoms, or is beyond all, ZeroDivisionError for a quotient by 0."""
         if not isinstance(size, Dim):
             return size
         found = self._sizes.get(size.key)
@@ -58,7 +62,10 @@ class Evaluation:
         return True
 
     def _sum(self, terms: Iterable[tuple[tuple[Atom, ...], int]]) -> int:
-        return sum(factor * prod(map(self._atom, monomial)) for monomial, factor in terms)
+        found = sum(factor * prod(map(self._atom, monomial)) for monomial, factor in terms)
+        if found.bit_length() > MAX_BITS:
+            raise Unknown
+        return found
 
     def _atom(self, atom: Atom) -> int:
         found = self._numbers.get(atom.identity)

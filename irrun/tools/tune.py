@@ -12,6 +12,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Protocol, runtime_checkable
 
+from irrun.files import temporary
 from irrun.ir.graph import Layer, Model
 from irrun.ir.reader import read
 from irrun.ir.text_edits import mark_precise
@@ -190,7 +191,8 @@ class _Search:
 
     def _side(self, marks: Sequence[Layer], folder: Path) -> Side:
         path = folder / f"{len(self._seen)}.xml"
-        path.write_bytes(self._marked(marks))
+        with temporary():
+            path.write_bytes(self._marked(marks))
         return self.side.marked(path)
 
     def _marked(self, marks: Sequence[Layer]) -> bytes:

@@ -346,3 +346,22 @@ def test_what_an_engine_may_have_wrong_because_it_is_not_finite_is_computed_by_t
     given[1, 2, 0] = np.inf
     expected, found = (irrun.GraphExecutor(path, engine=engine).run([given])[0] for engine in ("reference", "numpy"))
     np.testing.assert_allclose(found, expected, 1e-5, 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        ({"max_memory": "1GiB"}, TypeError, "`max_memory` is '1GiB', expected a whole number or None"),
+        ({"max_memory": 1e9}, TypeError, "`max_memory` is 1000000000.0, expected a whole number or None"),
+        ({"max_memory": -1}, ValueError, "`max_memory` is -1, expected 0 bytes or more"),
+        ({"threads": "2"}, TypeError, "`threads` is '2', expected a whole number or None"),
+        ({"threads": True}, TypeError, "`threads` is True, expected a whole number or None"),
+        ({"threads": 0}, irrun.EngineError, "0 threads, expected 1 or more"),
+    ],
+)
+def test_options_that_are_none_are_refused_at_once(doubled, options, error, said):
+    with pytest.raises(error) as raised:
+        irrun.GraphExecutor(doubled, **options)
+    assert str(raised.value) == said
+    executor = irrun.GraphExecutor(doubled, max_memory=np.int64(1 << 30), threads=np.int32(1))
+    assert executor.run(np.float32([[1, 2]]))["y"].tolist() == [[2, 4]]

@@ -235,6 +235,13 @@ def test_an_observer_that_raises_is_named_and_its_error_kept(tmp_path):
     assert isinstance(error.value.__cause__, LookupError)
 
 
+def test_what_cannot_be_called_is_no_observer(tmp_path):
+    b = model()
+    b.result(b.one("ReLU-1", anything(b, "f4", (2,))))
+    with pytest.raises(TypeError, match=r"^`observer` is 3, expected what can be called with an irrun\.Event$"):
+        irrun.GraphExecutor(saved(b, tmp_path)).run([F32([1, 2])], observer=3)
+
+
 def _raise(message):
     raise LookupError(message)
 

@@ -255,6 +255,30 @@ def test_layers_and_tensors_are_renamed(model, tmp_path):
         model.name_tensor(model.layer("sum"), "out")
     with pytest.raises(ValueError, match=r"cannot be empty"):
         model.name_tensor(model.layer("sum"), "")
+    with pytest.raises(ValueError, match=r"^a name of a layer cannot be empty$"):
+        model.rename(model.layer("sum"), "")
+
+
+def test_a_name_is_no_layer(model):
+    total, said = model.layer("total"), r"model\.layer\(\.\.\.\) finds one by its name or id$"
+    for change in (
+        lambda: model.set_attribute("total", "auto_broadcast", "numpy"),
+        lambda: model.rename("total", "sum"),
+        lambda: model.rewire("total", 0, total),
+        lambda: model.remove("total"),
+        lambda: model.set_constant("total", [1]),
+    ):
+        with pytest.raises(TypeError, match=r"^'total' is no Layer: " + said):
+            change()
+    for change in (
+        lambda: model.rewire(total, 0, "rectified"),
+        lambda: model.replace("rectified", total),
+        lambda: model.replace(total, "rectified"),
+        lambda: model.name_tensor("rectified", "r"),
+        lambda: model.add("Abs", ["rectified"]),
+    ):
+        with pytest.raises(TypeError, match=r"^'rectified' is neither a Value nor a Layer: " + said):
+            change()
 
 
 def test_new_names_are_those_of_no_other_layer(model):

@@ -86,7 +86,7 @@ def compare(
 
     Raises IRError where the model cannot be run, InputError where inputs do not fit, ExecutionError where they break a
     constraint of a layer, ValueError where there is no such side, or tolerances are none, EngineError where it is not
-    installed, SideFailed where it fails.
+    installed, SideFailed where it fails, OSError where the temporary folder cannot be written.
 
     >>> import irrun
     >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")

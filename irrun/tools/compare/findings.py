@@ -170,7 +170,7 @@ def of_outputs(
         elif not failing and precise:
             message = f"no layer does more than round, and at full precision output `{output.name}` agrees"
             yield said("N102", message)
-        message = f"output `{output.name}` differs {_extent(output)}"
+        message = f"output `{output.name}` differs {_extent(output.worst)}"
         help = "see the layers above" if failing else _TIED if tied and not cached else _advice(output)
         yield said("N200", message, help=help)
 
@@ -218,14 +218,22 @@ def _advice(output: OutputResult) -> str:
     return "allow more with --tol where this is good enough"
 
 
-def _extent(output: OutputResult) -> str:
-    metrics = output.worst.metrics
+def _extent(measured: Measured) -> str:
+    metrics = measured.metrics
     if not metrics.comparable:
         expected = f"{metrics.expected_type}{list(metrics.expected_shape)}"
         return f"in shape or type: {metrics.type}{list(metrics.shape)}, expected {expected}"
     if metrics.nonfinite_differing:
         return f"in {metrics.nonfinite_differing:,} of {metrics.count:,} values that are not finite on one side"
-    return metrics.beyond(output.worst.tolerance)
+    return metrics.beyond(measured.tolerance)
+
+
+def _amount(measured: Measured) -> str:
+    """How far apart results are that were made otherwise, behind what is said of them."""
+    metrics = measured.metrics
+    if not metrics.comparable or metrics.nonfinite_differing:
+        return f" {_extent(measured)}"
+    return ": all equal" if metrics.equal else f": {metrics.sqnr:.1f} dB"
 
 
 def _facts(side: str, output: OutputResult) -> Iterator[str]:
@@ -236,12 +244,10 @@ def _facts(side: str, output: OutputResult) -> Iterator[str]:
         yield f"most{at}: {_value(there)} on {side}, {_value(here)} by irrun"
     if output.precise is not None:
         verb = "agrees" if output.precise.holds else "differs as well"
-        equal = output.precise.metrics.equal
-        yield f"at full precision it {verb}: {'all equal' if equal else f'{output.precise.metrics.sqnr:.1f} dB'}"
+        yield f"at full precision it {verb}{_amount(output.precise)}"
     if output.cache is not None:
-        verb, without = ("agrees" if output.cache.explains else "differs as well"), output.cache.without.metrics
-        amount = "all equal" if without.equal else f"{without.sqnr:.1f} dB"
-        yield f"with --config {output.cache.setting} in place of {output.cache.type} it {verb}: {amount}"
+        verb, amount = ("agrees" if output.cache.explains else "differs as well"), _amount(output.cache.without)
+        yield f"with --config {output.cache.setting} in place of {output.cache.type} it {verb}{amount}"
     if output.runs > 1:
         yield f"it differs in {output.differing} of {output.runs} runs, most with {output.worst.where}"
 

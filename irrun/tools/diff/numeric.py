@@ -12,7 +12,8 @@ from typing import Any
 
 import numpy as np
 
-from irrun.diagnostics import InputError
+from irrun.diagnostics import ExecutionError, InputError
+from irrun.files import Unwritten, temporary
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import names_of
 from irrun.run.executor import GraphExecutor
@@ -60,10 +61,16 @@ def first_divergence(
             if event.path or event.layer not in partner or place in kept:
                 return
             kept[place] = spool.tell(), event.array.dtype, event.array.shape
-            spool.write(event.array.tobytes())
+            with temporary():
+                spool.write(event.array.tobytes())
             order.append(place)
 
-        first.run(mine, observer=keep)
+        try:
+            first.run(mine, observer=keep)
+        except ExecutionError as error:
+            if isinstance(error.__cause__, Unwritten):  # which no layer is to blame for
+                raise error.__cause__ from None
+            raise
         back = {y: x for x, y in partner.items()}
         found: dict[Place, str] = {}
         seen: dict[Place, int] = {}

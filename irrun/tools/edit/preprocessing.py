@@ -132,6 +132,11 @@ def _insert(model: Model, parameter: Layer, wanted: _Wanted) -> Preprocessing:
         raise ValueError(
             f"input `{parameter.name}` of the model is {type}, which has no fractions to subtract or divide"
         )
+    for verb, number in [("mean", number) for number in wanted.mean] + [("scale", number) for number in wanted.scale]:
+        with np.errstate(over="ignore"):
+            held = float(np.array(number).astype(numpy_dtype(type)))
+        if not np.isfinite(held) or (verb == "scale" and not held):
+            raise ValueError(f"a {verb} of {number:g} is {held:g} in {type}, the type of input `{parameter.name}`")
     if wanted.reverse and not isinstance(channels, int):
         raise ValueError(f"the number of channels of input `{parameter.name}` is not known")
     readers = list(parameter.outputs[0].consumers)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import nullcontext, suppress
 from pathlib import Path
 
 import numpy as np
 
 from irrun.diagnostics import ExecutionError, InputError, counted
+from irrun.files import Unwritten, temporary
 from irrun.ir.graph import Layer, Value
 from irrun.run.executor import GraphExecutor
 from irrun.run.session import Event
@@ -45,7 +45,8 @@ class Recording:
             kept = np.array(array, wanted, order="C")
         if kept.nbytes > LARGE and kept.dtype.kind != "U":
             path = Path(self._folder.name) / f"{len(self._arrays)}.raw"
-            kept.tofile(path)
+            with temporary():
+                path.write_bytes(kept.reshape(-1).view(np.uint8).data)  # `tofile` does not say why it cannot
             kept = np.memmap(path, kept.dtype, "r", shape=kept.shape)
         self._arrays[value] = kept
 
@@ -94,8 +95,13 @@ def record(
     if not home.owners:
         for layer, array in zip(executor.model.graph.parameters, arrays.values(), strict=True):
             keep(layer.outputs[0], array)
-    with nullcontext() if whole else suppress(ExecutionError):
+    try:
         executor.session().run(arrays, observer=observer)
+    except ExecutionError as error:
+        if isinstance(error.__cause__, Unwritten):  # which no layer is to blame for
+            raise error.__cause__ from None
+        if whole:
+            raise
     if home.owners and not came:
         recording.close()
         raise InputError(f"the run on these inputs does not come by {home}{tour.instead()}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 from collections.abc import Iterator, Sequence
+from decimal import Decimal
 from typing import Any
 
 from irrun.check.render.text import Style, cells, one_line, padded
@@ -177,7 +178,9 @@ def short(found: Inspection, size: Size) -> str:
 
 
 def unit(number: int, of: str) -> str:
-    """Three digits with the letter of a power of 1000."""
+    """Three digits with the letter of a power of 1000, or with an exponent where no letter is enough."""
+    if number >= 10**18:
+        return f"{Decimal(number):.3g} {of}".rstrip()
     for letter, power in (("T", 10**12), ("G", 10**9), ("M", 10**6), ("k", 10**3)):
         if number >= power:
             return (

@@ -14,10 +14,13 @@ from tempfile import TemporaryFile
 from typing import IO
 
 from irrun.records import dataclass
-from irrun.tools.reduce.outcome import Outcome
+from irrun.tools.reduce.outcome import NOT_MADE, Outcome
 
 MAX_READ = 1 << 20
 """Bytes of what a command writes that are searched, at its end."""
+
+NOT_RUN = {126: "cannot be run", 127: "is not there"}
+"""What shells end with where they have run nothing."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +29,8 @@ class Command:
 
     A model fails where it ends with another status than 0, or with `code`, or a signal, or not within `timeout`
     seconds. Where there is a `pattern`, what is written has to match it, too; its groups, or all that it matches, are
-    part of the signature.
+    part of the signature. Where the shell does not find what is to run, or may not run it, the check cannot be made,
+    unless that is the `code`.
     """
 
     command: str
@@ -59,6 +63,10 @@ class Command:
             status, late = _run(self._line(given), output, self.timeout)
             written = _end(output)
         ended = f"none within {self.timeout:g} s" if late else _exit(status)
+        detail = "\n".join(written.strip().splitlines()[-5:])
+        if status in NOT_RUN and status != self.code:
+            named = f"; --fail-code {status} takes that for the failure"
+            return Outcome(False, NOT_MADE, f"the command {NOT_RUN[status]} (exit {status}): {detail}{named}")
         matched = None if self.pattern is None else self.pattern.search(written)
         fails = late or (status != 0 if self.code is None else status == self.code)
         if self.pattern is not None:
@@ -66,7 +74,6 @@ class Command:
         signature = {"exit": ended}
         if matched is not None:
             signature["match"] = " ".join(part or "" for part in matched.groups()) or matched[0]
-        detail = "\n".join(written.strip().splitlines()[-5:])
         return Outcome(fails, signature, detail)
 
 

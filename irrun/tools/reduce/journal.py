@@ -10,7 +10,7 @@ from hashlib import blake2b
 from pathlib import Path
 from typing import IO, Any
 
-from irrun.files import is_there
+from irrun.files import hold, is_there
 from irrun.tools.reduce.outcome import NOT_MADE, Outcome
 
 FORM = 1
@@ -20,43 +20,59 @@ CRASHED = Outcome(False, NOT_MADE, "its check was begun before, but did not end:
 
 
 class Journal:
-    """What was checked, by the hash of a model and its inputs. Raises ValueError for a file of another reduction."""
+    """What was checked, by the hash of a model and its inputs. Raises ValueError for a file of another reduction, or
+    that another process writes to."""
 
     def __init__(self, path: Path, task: Mapping[str, str]) -> None:
         self._outcomes: dict[str, Outcome] = {}
         self._path = path
+        self._stream: IO[str] = path.open("a", encoding="utf-8")
+        try:
+            if not hold(self._stream.fileno()):
+                raise ValueError(f"another reduction is writing to {path.parent}")
+            self._read(path.read_text(encoding="utf-8", errors="replace"), dict(task))
+        except BaseException:
+            self.close()
+            raise
+
+    def _read(self, text: str, task: Mapping[str, str]) -> None:
+        """What is known already; the task is written down where nothing is."""
         begun: set[str] = set()
         known = False
-        if path.exists():
-            for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
-                try:
-                    entry = json.loads(line)
-                except ValueError:  # cut off where the power failed
-                    continue
-                if not isinstance(entry, dict):
-                    continue
-                if "irrun-reduce" in entry:
-                    if entry.get("irrun-reduce") != FORM or entry.get("task") != dict(task):
-                        raise ValueError(f"{path} is of another reduction: give another folder, or remove it")
-                    known = True
-                elif "begin" in entry:
-                    begun.add(str(entry["begin"]))
-                elif "hash" in entry:
-                    with suppress(ValueError):
-                        self._outcomes[str(entry["hash"])] = Outcome.from_dict(entry)
-            if not known:
-                raise ValueError(f"{path} is no file of `irrun reduce`: give another folder")
+        for line in text.splitlines():
+            try:
+                entry = json.loads(line)
+            except ValueError:  # cut off where the power failed
+                continue
+            if not isinstance(entry, dict):
+                continue
+            if "irrun-reduce" in entry:
+                if entry.get("irrun-reduce") != FORM or entry.get("task") != task:
+                    raise ValueError(f"{self._path} is of another reduction: give another folder, or remove it")
+                known = True
+            elif "begin" in entry:
+                begun.add(str(entry["begin"]))
+            elif "left" in entry:
+                begun.discard(str(entry["left"]))
+            elif "hash" in entry:
+                with suppress(ValueError):
+                    self._outcomes[str(entry["hash"])] = Outcome.from_dict(entry)
         for hash in begun - self._outcomes.keys():
             self._outcomes[hash] = CRASHED
-        self._stream: IO[str] = path.open("a", encoding="utf-8")
-        if not known:
-            self._write({"irrun-reduce": FORM, "task": dict(task)})
+        if text and not known:
+            raise ValueError(f"{self._path} is no file of `irrun reduce`: give another folder")
+        if not text:
+            self._write({"irrun-reduce": FORM, "task": task})
 
     def find(self, hash: str) -> Outcome | None:
         return self._outcomes.get(hash)
 
     def begin(self, hash: str) -> None:
         self._write({"begin": hash})
+
+    def leave(self, hash: str) -> None:
+        """Of a check that was begun, and could not be made for a reason that is not the model's."""
+        self._write({"left": hash})
 
     def end(self, hash: str, outcome: Outcome, layers: int, step: str, seconds: float) -> None:
         self._outcomes[hash] = outcome

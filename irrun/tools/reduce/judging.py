@@ -14,6 +14,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any
 
+from irrun.files import Unwritten
 from irrun.ir.graph import Layer, Model
 from irrun.records import dataclass
 from irrun.spec.registry import load_ops
@@ -217,6 +218,8 @@ def _answered(handler: Handler) -> Handler:
                     load_ops(path)
                     _LOADED.add(path)
             return handler(request, tell)
+        except Unwritten:
+            raise
         except Exception as error:  # whatever a library raises
             return Outcome(False, NOT_MADE, str(error).strip() or type(error).__name__).to_dict()
 

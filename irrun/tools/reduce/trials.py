@@ -9,6 +9,7 @@ from dataclasses import field
 from pathlib import Path
 
 from irrun.diagnostics import IRError, counted
+from irrun.files import Unwritten
 from irrun.ir.graph import Graph, Model
 from irrun.ir.writer import write_model
 from irrun.records import dataclass
@@ -125,7 +126,11 @@ class Trials:
         self.tell(f"{self.reached}: {step}, {counted(count, 'layer')}")
         self.journal.begin(hash)
         begin = time.monotonic()
-        outcome = self.check(target / "model.xml", target / "inputs.npz")
+        try:
+            outcome = self.check(target / "model.xml", target / "inputs.npz")
+        except Unwritten:  # which says nothing of the model
+            self.journal.leave(hash)
+            raise
         self.journal.end(hash, outcome, count, step, time.monotonic() - begin)
         return outcome
 

@@ -11,6 +11,7 @@ from typing import Any
 from irrun.check.finite import not_finite
 from irrun.check.validate import validate
 from irrun.diagnostics import EngineError, InputError, IRError
+from irrun.files import Unwritten
 from irrun.run.executor import GraphExecutor
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.contract import SideFailed
@@ -22,10 +23,13 @@ _SHELF = Shelf()
 
 
 def done(request: Request) -> dict[str, Any]:
-    """What a task has come to: the parts of its row that depend on the work. Raises nothing that a task raises."""
+    """What a task has come to: the parts of its row that depend on the work. Raises nothing that a task raises,
+    but Unwritten."""
     begin = perf_counter()
     try:
         answer = _DOING[request["do"]](request)
+    except Unwritten:
+        raise
     except IRError as error:
         answer = {"status": ERROR, **first_of(error.diagnostics)}
     except InputError as error:

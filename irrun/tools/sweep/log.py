@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from irrun.diagnostics import EngineError
-from irrun.files import atomic_write, open_regular
+from irrun.files import atomic_write, hold, open_regular
 from irrun.tools.sweep.rows import Place, Row, from_parquet, to_parquet
 
 PARQUET = ".parquet"
@@ -44,7 +44,8 @@ class Log:
         try:
             if not stat.S_ISREG(os.fstat(self._file).st_mode):
                 raise OSError(errno.EINVAL, "it is not a regular file", str(self._lines))
-            _lock(self._file, self._lines)
+            if not hold(self._file):
+                raise ValueError(f"another sweep is writing to {self._lines}")
             self._read()
         except BaseException:
             os.close(self._file)
@@ -113,17 +114,3 @@ def _read_parquet(path: Path, content: bytes) -> list[Row]:
         return from_parquet(content)
     except ValueError as error:
         raise ValueError(f"{path} is no file of `irrun sweep`: {error}") from None
-
-
-def _lock(file: int, path: Path) -> None:
-    """Keep other sweeps out, where the system can."""
-    try:
-        import fcntl
-    except ImportError:
-        return
-    try:
-        fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        raise ValueError(f"another sweep is writing to {path}") from None
-    except OSError:  # a file system without locks
-        pass

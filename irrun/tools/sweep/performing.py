@@ -17,11 +17,11 @@ from time import monotonic
 from typing import Any
 
 from irrun.engines.placement import processors
-from irrun.files import is_there
+from irrun.files import Unwritten, is_there
 from irrun.records import dataclass
 from irrun.tools.compare.sides.contract import SideFailed
 from irrun.tools.compare.sides.process import Worker
-from irrun.tools.sweep.rows import CRASHED, NOT_DONE, TIMED_OUT, Row
+from irrun.tools.sweep.rows import CRASHED, FAILED, NOT_DONE, TIMED_OUT, Row
 from irrun.tools.sweep.tasks import PACKAGES, Content, Settings, is_file, version_of
 
 ATTEMPTS = 2
@@ -130,6 +130,8 @@ class Workers:
             begin = monotonic()
             try:
                 answer = worker.call(request, watch=self._stopped)
+            except Unwritten as error:
+                return _row(batch, number, status=FAILED, reason=str(error), seconds=monotonic() - begin)
             except SideFailed as error:
                 if self._stopped is not None and self._stopped() is not None:
                     raise

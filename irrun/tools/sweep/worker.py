@@ -15,6 +15,7 @@ from threading import TIMEOUT_MAX, Thread
 from time import monotonic, sleep
 from typing import Any
 
+from irrun.files import Unwritten
 from irrun.spec.registry import load_ops
 from irrun.tools.compare.sides.serving import Tell, serve
 from irrun.tools.sweep.doing import done
@@ -77,6 +78,8 @@ def _task(request: dict[str, Any], watch: _Watch) -> dict[str, Any]:
             return done(request)
     except _Late:
         return {"status": TIMED_OUT}
+    except Unwritten:
+        raise
     except Exception as error:  # whatever the module with custom ops raises
         return {"status": CRASHED, "reason": f"custom ops: {type(error).__name__}: {error}"}
     finally:

@@ -159,6 +159,26 @@ def test_a_half_that_is_rounded_to_the_other_side_is_a_tie():
     assert decide(layer.observed(actual), layer.context()).code == "N103"
 
 
+def test_a_half_that_an_image_of_bytes_is_rounded_from_is_a_tie():
+    """7, 7.75, 9.25, 10; 2, 3.25, 5.75, 7; 0, 0.5, 1.5, 2."""
+    attrs = {"mode": "linear", "shape_calculation_mode": "sizes"}
+    layer = Planted(find("Interpolate-11"), [np.uint8([[7, 10], [2, 7], [0, 2]]), i64(4), i64(1)], attrs)
+    assert layer.right.tolist() == [[7, 8, 9, 10], [2, 3, 6, 7], [0, 1, 2, 2]]
+    half, other = layer.right.copy(), layer.right.copy()
+    half[2, 1] = 0
+    other[1, 1] = 4
+    found = decide(layer.observed(half), layer.context())
+    assert (found.code, found.evidence[0]) == ("N103", "1 of 12 values rounded to the other side")
+    assert not decide(layer.observed(other), layer.context()).explained
+
+
+def test_halves_of_integers_that_are_cut_off_are_no_tie():
+    """Nothing shows that the layer rounds to the nearest, and it does not."""
+    layer = Planted(find("Divide-1"), [np.int32([2, 3, 4, 5, 7]), np.int32([2, 2, 2, 2, 2])])
+    assert layer.right.tolist() == [1, 1, 2, 2, 3]
+    assert not decide(layer.observed(np.int32([1, 2, 2, 2, 4])), layer.context()).explained
+
+
 def test_what_follows_its_inputs_is_no_tie():
     """A sum of large numbers that cancel moves far with them, as few elements as such may be; it does not jump."""
     image = np.ones((1, 1, 1, 64), F32)

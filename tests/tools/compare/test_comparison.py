@@ -99,6 +99,15 @@ def test_a_side_that_gives_the_same_agrees_in_all_tensors():
     assert str(found).splitlines()[-1] == f"{CNN} and device: they agree (1 output, 11 tensors on the way)"
 
 
+def test_what_is_not_finite_at_full_precision_either_is_told_as_that():
+    lost = {"Softmax_62:0": lambda x: np.where(np.arange(x.size).reshape(x.shape) == 1, np.nan, x)}
+    found = irrun.compare(CNN, Made(CNN, lost, precise=Made(CNN, lost)), inputs_of("cnn"), outputs_only=True)
+    (diagnostic,) = found.diagnostics
+    extent = f"in 1 of {found.outputs[0].worst.metrics.count} values that are not finite on one side"
+    assert diagnostic.message == f"output `probabilities` differs {extent}"
+    assert f"at full precision it differs as well {extent}" in [note.message for note in diagnostic.notes]
+
+
 @pytest.mark.parametrize(
     ("change", "code"),
     [

@@ -41,6 +41,19 @@ def test_the_tolerance_that_the_message_names_passes():
     assert_close(wrong, right, rtol=rtol)
 
 
+@pytest.mark.parametrize(
+    ("wrong", "right", "said"),
+    [
+        (np.int32([1, 2, 7]), np.int32([1, 2, 4]), "  most at [2]: 7, expected 4\n  passes with atol=3"),
+        (np.bool_([True, True]), np.bool_([True, False]), "  most at [1]: 1, expected 0\n  passes with atol=1"),
+    ],
+)
+def test_whole_numbers_and_truth_values_have_no_steps_of_floats(wrong, right, said):
+    with pytest.raises(AssertionError) as raised:
+        assert_close(wrong, right)
+    assert str(raised.value).split("\n", 1)[1] == said
+
+
 def test_the_criterion_that_fails_is_named_with_its_figure():
     ones = np.ones(3, np.float32)
     with pytest.raises(AssertionError) as raised:

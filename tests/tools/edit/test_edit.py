@@ -129,6 +129,9 @@ def test_input_type_takes_bytes(model):
     [
         ("mean", "1,2", "2 means for the 3 channels"),
         ("scale", "0", "a scale of 0"),
+        ("scale", "2,1e-46,1", "a scale of 1e-46 is 0 in f32, the type of input `image`"),
+        ("scale", "1e39", "a scale of 1e\\+39 is inf in f32"),
+        ("mean", "-1e39", "a mean of -1e\\+39 is -inf in f32"),
         ("mean", "one", "`one` is no list of numbers"),
         ("layout", "NHW", "NHW has 3 axes"),
         ("layout", "NHWC->NCH", "is no layout"),

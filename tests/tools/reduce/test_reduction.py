@@ -1,5 +1,6 @@
 """Reductions by checks in this process: what is left of a model with a fault, how it gets there, and how it goes on."""
 
+import errno
 import json
 import os
 import signal
@@ -14,6 +15,7 @@ import numpy as np
 import pytest
 
 import irrun
+from irrun.files import Unwritten
 from irrun.run.arrays import read_npz, write_npz
 from irrun.tools.reduce import judging
 from irrun.tools.reduce.journal import Journal
@@ -162,6 +164,21 @@ def test_a_model_that_ended_a_reduction_is_not_tried_again(tmp_path):
     journal = Journal(tmp_path / "reduce.jsonl", task)
     assert journal.find(json.loads(lines[-1])["hash"]).fails is False
     journal.close()
+
+
+def test_a_check_for_which_there_was_no_room_says_nothing_of_its_model_and_is_made_again(tmp_path):
+    class Full:
+        description = has("SoftMax").description
+
+        def __call__(self, model, inputs):
+            raise Unwritten(errno.ENOSPC, "No space left on device", "/tmp")
+
+        def close(self):
+            pass
+
+    with pytest.raises(Unwritten):
+        reduce(*sample("cnn"), Full(), tmp_path)
+    assert reduce(*sample("cnn"), has("SoftMax"), tmp_path, Limits(2)).outcome.fails
 
 
 def test_a_folder_of_another_reduction_is_refused(tmp_path):

@@ -48,6 +48,20 @@ def test_unknown_sizes_are_told_and_taken_as_a_number():
     assert layers["macs"][first] == 55296 * layers["taken"]
 
 
+@pytest.mark.parametrize(("squared", "macs"), [(4, "about 7.92e+28"), (12, "depends on the data")])
+def test_sizes_that_are_squared_again_and_again_are_written_short_or_not_at_all(squared, macs):
+    """64 elements, 4,096, 2**24, ...: of the 12th square the digits alone would fill pages."""
+    with irrun.build("m") as g:
+        y = g.Parameter("f32[?]", name="x")
+        for _ in range(squared):
+            pairs = g.Multiply(g.Unsqueeze(y, np.int64([0])), g.Unsqueeze(y, np.int64([1])))
+            y = g.Reshape(pairs, np.int64([-1]), special_zero=False)
+        g.Result(g.MatMul(g.Unsqueeze(y, np.int64([0])), g.Unsqueeze(y, np.int64([1]))))
+    data = collected(subject(g.model))
+    json.dumps(data, allow_nan=False)
+    assert {label: text for label, text, _ in data["summary"]["facts"]}["MACs"] == macs
+
+
 def test_the_bodies_of_a_loop_say_how_they_are_connected():
     layers = collected(subject(LOOP))["layers"]
     (group,) = layers["groups"]

@@ -47,6 +47,9 @@ def own_tie(case: Case) -> Cause | None:
     """The side has chosen otherwise among what is equal, up to rounding where that is floats, on the same inputs."""
     if case.metrics.nonfinite_differing and case.numeric:
         return None
+    halfway = _halfway(case)
+    if halfway is not None:
+        return halfway
     digit = DIGITS[floating(case.observed.precision)]
     amounts = [_relative(array, digit, least=case.exact) for array in case.observed.inputs]
     by = "a step of its precision"
@@ -54,6 +57,32 @@ def own_tie(case: Case) -> Cause | None:
     if listed is not None:
         amounts[0], by = np.ones(listed.shape), "what tells equal ones apart"
     return _unstable(case, case.observed.inputs, amounts, case.expected, case.wrong, by)
+
+
+def _halfway(case: Case) -> Cause | None:
+    """Integers that the layer rounds to from what it computes of integers, as of images: halves go to either side.
+
+    Its kernel says what it rounds where it is given the same as floats. That it rounds to the nearest shows in what is
+    far from halves: both above and below them.
+    """
+    seen, right = case.observed, case.expected
+    kinds = case.actual.dtype.kind, right.dtype.kind
+    if not case.exact or "b" in kinds or not any(x is not None and x.dtype == right.dtype for x in seen.inputs):
+        return None
+    made = [x.astype(np.float64) if x is not None and x.dtype == right.dtype else x for x in seen.inputs]
+    found = case.computed(made)
+    if found is None or found.dtype.kind != "f" or not np.isfinite(found).all():
+        return None
+    size = float(np.abs(found).max(initial=0.0))
+    near = 4 * DIGITS[floating(seen.precision)] * size
+    part = found - np.floor(found)
+    far = np.abs(part - 0.5) > near
+    nearest = all((np.abs(numbers(array) - found) <= 0.5 + near).all() for array in (case.actual, right))
+    if near >= 0.25 or not nearest or not (far & (part > 0.5)).any() or not (far & (part > 0) & (part < 0.5)).any():
+        return None
+    changed = f"{values(int(case.wrong.sum()), right.size)} rounded to the other side"
+    because = f"all of these are halfway between two integers, but for {number(near)} at most, as f32 has numbers here"
+    return _tie(changed, because)
 
 
 def _listed(case: Case) -> Array | None:

@@ -6,7 +6,8 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
-from irrun.diagnostics import ExecutionError, IRError
+from irrun.diagnostics import IRError
+from irrun.files import Unwritten
 from irrun.ir.graph import Layer, Model
 from irrun.ir.sources import Source
 from irrun.records import dataclass
@@ -105,15 +106,12 @@ class Computing:
         """Errors of the model and of its data as those of a side."""
         try:
             yield
-        except ExecutionError as error:
-            diagnostic = error.diagnostics[0]
-            raise SideFailed(self._side, phase, str(error), layer=diagnostic.layer, span=diagnostic.span) from None
         except IRError as error:
-            raise SideFailed(self._side, phase, str(error)) from None
+            if isinstance(error.__cause__, Unwritten):  # which no layer is to blame for
+                raise error.__cause__ from None
+            raise SideFailed.of_model(self._side, phase, error) from None
         except MemoryError:
             raise SideFailed(self._side, phase, "memory is short") from None
-        except OSError as error:
-            raise SideFailed(self._side, phase, f"a tensor cannot be written: {error.strerror or error}") from None
 
 
 def _runtime(profile: Profile) -> dict[str, Runtime]:

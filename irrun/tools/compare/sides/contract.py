@@ -7,7 +7,7 @@ from dataclasses import field
 from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
-from irrun.diagnostics import Diagnostic, LayerName, Note, Span, clipped
+from irrun.diagnostics import Diagnostic, IRError, LayerName, Note, Span, clipped
 from irrun.ir.graph import Layer
 from irrun.records import dataclass
 from irrun.spec.op import Array
@@ -214,7 +214,8 @@ class SideFailed(Exception):
     """The other side could not do what it was asked for: it said so, crashed, or took too long.
 
     `phase` is one of PHASES, `signal` what ended its process ("SIGSEGV"), `said` the last lines that it wrote. Where it
-    names a layer of our model, that is `layer`, at `span` of our file; `known` is what is known of the device and fits.
+    names a layer of our model, that is `layer`, at `span` of our file; where the side is a model of its own both are of
+    its `file`. `known` is what is known of the device and fits.
     Another call may be tried.
     """
 
@@ -229,10 +230,17 @@ class SideFailed(Exception):
         span: Span | None = None,
         help: str | None = None,
         known: tuple[str, ...] = (),
+        file: str | None = None,
     ) -> None:
-        super().__init__(side, phase, reason, said, signal, layer, span, help, known)
+        super().__init__(side, phase, reason, said, signal, layer, span, help, known, file)
         self.side, self.phase, self.reason, self.said = side, phase, clipped(reason, LONGEST_REASON), said
-        self.signal, self.layer, self.span, self.help, self.known = signal, layer, span, help, known
+        self.signal, self.layer, self.span, self.help, self.known, self.file = signal, layer, span, help, known, file
+
+    @classmethod
+    def of_model(cls, side: str, phase: str, error: IRError) -> SideFailed:
+        """What is wrong with the model that a side is, at its place in that one's file."""
+        first = error.diagnostics[0]
+        return cls(side, phase, str(error), layer=first.layer, span=first.span, file=first.file)
 
     def __str__(self) -> str:
         lines = [f"{self.side} failed while {PHASES.get(self.phase, self.phase)}: {self.reason}"]
@@ -243,13 +251,13 @@ class SideFailed(Exception):
         return "\n  ".join([*lines, *([f"help: {self.help}"] if self.help else [])])
 
     def diagnostic(self, path: Path) -> Diagnostic:
-        """The failure at the line of the layer that it names, in the file of the model."""
+        """The failure at the line of the layer that it names, in the file of the model, or of the side's own."""
         reason, *further = self.reason.split("\n")
         further = [line.strip().removeprefix("note: ") for line in further if line.strip()]
         written = [f"it wrote: {clipped(line, 300)}" for line in self.said]
         notes = tuple(Note(text) for text in (*further, *self.known, *written))
         message = f"{self.side} failed while {PHASES.get(self.phase, self.phase)}: {reason}"
-        return Diagnostic("E701", message, self.span, self.layer, self.help, notes, file=str(path))
+        return Diagnostic("E701", message, self.span, self.layer, self.help, notes, file=self.file or str(path))
 
     def placed(self, layer: Any) -> SideFailed:
         """The same failure, of which is known that it names a layer of our model."""
@@ -260,5 +268,14 @@ class SideFailed(Exception):
     def knowing(self, known: tuple[str, ...]) -> SideFailed:
         """The same failure, with what is known of the device and fits."""
         return SideFailed(
-            self.side, self.phase, self.reason, self.said, self.signal, self.layer, self.span, self.help, known
+            self.side,
+            self.phase,
+            self.reason,
+            self.said,
+            self.signal,
+            self.layer,
+            self.span,
+            self.help,
+            known,
+            self.file,
         )

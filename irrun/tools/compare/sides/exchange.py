@@ -16,6 +16,7 @@ from weakref import finalize
 
 import numpy as np
 
+from irrun.files import temporary
 from irrun.ir.weights import unpacked
 from irrun.spec.dtypes import ELEMENT_TYPES, element_type, numpy_dtype
 from irrun.spec.op import Array
@@ -30,10 +31,11 @@ class Stub(TypedDict):
 
 
 class Scratch:
-    """A private folder, which is removed with the object; maps of files in it stay valid."""
+    """A private folder, which is removed with the object; maps of files in it stay valid. Raises Unwritten."""
 
     def __init__(self, within: Path | None = None) -> None:
-        self.path = Path(tempfile.mkdtemp(prefix="irrun-", dir=within))
+        with temporary():
+            self.path = Path(tempfile.mkdtemp(prefix="irrun-", dir=within))
         self._remove = finalize(self, shutil.rmtree, str(self.path), ignore_errors=True)
 
     def close(self) -> None:
@@ -47,13 +49,16 @@ class Writer:
         self._folder, self._prefix, self._count = Path(folder), prefix, 0
 
     def write(self, type: str, shape: Sequence[int], raw: Array | list[str]) -> Stub:
-        """Write the bytes of a tensor, or its strings in order. Raises OSError."""
+        """Write the bytes of a tensor, or its strings in order. Raises Unwritten."""
         path = self._folder / f"{self._prefix}{self._count}{'.json' if isinstance(raw, list) else '.npy'}"
         self._count += 1
-        if isinstance(raw, list):
-            path.write_text(json.dumps(raw))
-        else:
-            np.save(path, raw, allow_pickle=False)
+        with temporary():
+            if isinstance(raw, list):
+                path.write_text(json.dumps(raw))
+            else:
+                with path.open("wb") as stream:
+                    np.lib.format.write_array_header_1_0(stream, np.lib.format.header_data_from_array_1_0(raw))
+                    stream.write(raw.data)  # numpy does not say why it cannot write
         return {"type": type, "shape": list(shape), "file": str(path)}
 
     def array(self, array: Array, type: str | None = None) -> Stub:

@@ -41,7 +41,7 @@ class IrSide:
         except IRError as error:
             if not path.exists():
                 raise ValueError(f"there is no file {path}") from None
-            raise SideFailed(self.name, "read", str(error)) from None
+            raise SideFailed.of_model(self.name, "read", error) from None
         self._precision = precise or options.precision or "f32"
         self._computing = Computing(self.name, self.model, options.engine, self._precision, options.threads)
         self._alignment = Alignment(model.graph, self.model.graph)

@@ -6,19 +6,11 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from irrun.spec.op import Array
-from irrun.tools.compare.sides.contract import Observation, SideFailed
+from irrun.tools.compare.sides.contract import Observation
 from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub
 
 Named = Callable[[Sequence[Stub], Scratch], Mapping[str, Array]]
 """Outputs that lie in a folder, by the keys that they have in our model."""
-
-
-def folder_within(scratch: Scratch, side: str) -> Scratch:
-    """A new folder for what goes through files. Raises SideFailed."""
-    try:
-        return Scratch(scratch.path)
-    except OSError as error:
-        raise SideFailed(side, "start", f"no folder for its files: {error.strerror or error}") from None
 
 
 def observations(answer: Mapping[str, Any], keys: Sequence[str], named: Named, folder: Scratch) -> list[Observation]:

@@ -15,7 +15,7 @@ from irrun.tools.compare.sides.contract import Observation, Options, Runtime, Si
 from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub, Writer
 from irrun.tools.compare.sides.failures import explained, shortened
 from irrun.tools.compare.sides.matching import fitted, matched
-from irrun.tools.compare.sides.observing import folder_within, observations, tensors_of_steps
+from irrun.tools.compare.sides.observing import observations, tensors_of_steps
 from irrun.tools.compare.sides.process import Worker
 from irrun.tools.compare.sides.tensors import bound, keys_of_results, tensors_of, wanted
 
@@ -74,11 +74,11 @@ class OnnxSide:
         self._why = NO_VALUE if values else "onnx is not installed, which makes outputs of values: pip install onnx"
 
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
-        folder = folder_within(self._scratch, self.name)
+        folder = Scratch(self._scratch.path)
         return [self._named(step["outputs"], folder) for step in self._asked("outputs", folder, steps)["steps"]]
 
     def observe(self, steps: Steps, keys: Collection[str] | None = None) -> list[Observation]:
-        folder, names = folder_within(self._scratch, self.name), self._wanted(keys)
+        folder, names = Scratch(self._scratch.path), self._wanted(keys)
         more = {"names": list(names.values()), "max_bytes": self._options.max_bytes}
         answer = self._asked("observe", folder, steps, **more)
         listed = list(names)
@@ -86,7 +86,7 @@ class OnnxSide:
         return observations(answer, listed, self._named, folder)
 
     def cut(self, steps: Steps, keys: Collection[str]) -> list[Mapping[str, Array]]:
-        folder, names = folder_within(self._scratch, self.name), self._wanted(keys)
+        folder, names = Scratch(self._scratch.path), self._wanted(keys)
         if not names:
             return [{} for _ in steps]
         answer = self._asked("cut", folder, steps, names=list(names.values()))
@@ -112,15 +112,12 @@ class OnnxSide:
 
     def _asked(self, do: str, folder: Scratch, steps: Steps, **more: Any) -> dict[str, Any]:
         writer, given = Writer(folder.path, "i"), list[dict[str, Stub]]()
-        try:
-            for arrays in bound(self._model, steps):
-                stubs = {}
-                for (name, type), number in zip(self._inputs, self._sources, strict=True):
-                    array = fitted(arrays[number], type, name)
-                    stubs[name] = writer.array(array)
-                given.append(stubs)
-        except OSError as error:
-            raise SideFailed(self.name, "start", f"its inputs cannot be written: {error.strerror or error}") from None
+        for arrays in bound(self._model, steps):
+            stubs = {}
+            for (name, type), number in zip(self._inputs, self._sources, strict=True):
+                array = fitted(arrays[number], type, name)
+                stubs[name] = writer.array(array)
+            given.append(stubs)
         request = {"do": do, "path": str(self._path.absolute()), "folder": str(folder.path), "steps": given, **more}
         return self._told(request)
 

@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.files import Unwritten
 from irrun.spec.dtypes import element_type
 from irrun.spec.op import Array
 from irrun.tools.compare.sides.exchange import Stub, Writer, array_from
@@ -208,6 +209,8 @@ class Handlers:
         for number, name in enumerate(request["names"]):
             try:
                 made = [_written(values[0], writer) for values, _ in model.run(steps, [name], tell)]
+            except Unwritten:
+                raise
             except Exception as error:  # whatever the library raises
                 untapped[number] = str(error)
                 failed.append(error)

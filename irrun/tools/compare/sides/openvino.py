@@ -11,6 +11,7 @@ from shutil import disk_usage
 from typing import Any
 
 from irrun.diagnostics import EngineError
+from irrun.files import temporary
 from irrun.ir.graph import Model, Value
 from irrun.ir.writer import write_model
 from irrun.records import dataclass
@@ -19,7 +20,7 @@ from irrun.spec.op import Array
 from irrun.tools.compare.sides.contract import Observation, Options, Runtime, SideFailed, Steps
 from irrun.tools.compare.sides.exchange import Scratch, Stored, Stub, Writer
 from irrun.tools.compare.sides.failures import explained, shortened
-from irrun.tools.compare.sides.observing import folder_within, observations, tensors_of_steps
+from irrun.tools.compare.sides.observing import observations, tensors_of_steps
 from irrun.tools.compare.sides.process import Watch, Worker
 from irrun.tools.compare.sides.tensors import bound, declared, keys_of_results, tensors_of, unclear, wanted
 
@@ -91,19 +92,19 @@ class OpenvinoSide:
         self._settings: list[str] = owner._settings if owner else self._looked_for()
 
     def outputs(self, steps: Steps) -> list[Mapping[str, Array]]:
-        folder = folder_within(self._scratch, self.name)
+        folder = Scratch(self._scratch.path)
         answer = self._asked("outputs", folder, steps)
         return [self._named(step["outputs"], folder) for step in answer["steps"]]
 
     def observe(self, steps: Steps, keys: Collection[str] | None = None) -> list[Observation]:
-        folder, taps = folder_within(self._scratch, self.name), self._wanted(keys)
+        folder, taps = Scratch(self._scratch.path), self._wanted(keys)
         answer = self._asked("observe", folder, steps, taps=self._taps(taps), max_bytes=self._options.max_bytes)
         names = list(taps)
         self._leave_out(names, answer["untapped"], keys)
         return observations(answer, names, self._named, folder)
 
     def cut(self, steps: Steps, keys: Collection[str]) -> list[Mapping[str, Array]]:
-        folder, taps = folder_within(self._scratch, self.name), self._wanted(keys)
+        folder, taps = Scratch(self._scratch.path), self._wanted(keys)
         answer = self._asked("cut", folder, steps, taps=self._taps(taps))
         names = list(taps)
         self._leave_out(names, answer["untapped"], keys)
@@ -158,7 +159,7 @@ class OpenvinoSide:
 
         The files are there until `close`. Those of a large model take its size hundreds of times: give a pattern.
         """
-        folder = folder_within(self._scratch, self.name)
+        folder = Scratch(self._scratch.path)
         self._kept.append(folder)
         worker = Worker(WORKER, self.name, self._options.timeout, {TRACING: pattern or "1"})
 
@@ -186,20 +187,23 @@ class OpenvinoSide:
         return OpenvinoSide(self._model, self._device, options, files, self._owner or self)
 
     def _located(self) -> tuple[Path, Path | None]:
-        """The files of the model; one that came from memory, or was changed there, is written down."""
+        """The files of the model; one that came from memory, or was changed, is written down. Raises Unwritten."""
         if self._model.edited:
             xml = self._scratch.path / "model.xml"
-            write_model(self._model, xml)
+            with temporary():
+                write_model(self._model, xml)
             return xml, xml.with_suffix(".bin")
         weights = self._model.weights
         bin = weights.path if weights.size is not None else None
         if weights.content is not None:
             bin = self._scratch.path / "model.bin"
-            bin.write_bytes(weights.content)
+            with temporary():
+                bin.write_bytes(weights.content)
         if self._model.content is None:
             return self._model.path, bin
         xml = self._scratch.path / "model.xml"
-        xml.write_bytes(self._model.content)
+        with temporary():
+            xml.write_bytes(self._model.content)
         return xml, bin
 
     def _looked_for(self) -> list[str]:
@@ -240,12 +244,8 @@ class OpenvinoSide:
         if folder is not None:
             writer = Writer(folder.path, "i")
             types = [declared(layer).type for layer in self._model.graph.parameters]
-            try:
-                for arrays in bound(self._model, steps):
-                    given.append([writer.array(array, type) for array, type in zip(arrays, types, strict=True)])
-            except OSError as error:
-                reason = f"its inputs cannot be written to {folder.path}: {error.strerror or error}"
-                raise SideFailed(self.name, "start", reason) from None
+            for arrays in bound(self._model, steps):
+                given.append([writer.array(array, type) for array, type in zip(arrays, types, strict=True)])
             more["folder"] = str(folder.path)
         return self._told(self._worker, self._request(do, steps=given, **more))
 

@@ -20,6 +20,7 @@ from threading import TIMEOUT_MAX, Thread
 from typing import IO, Any
 
 import irrun
+from irrun.files import Unwritten, temporary, unwritten
 from irrun.tools.compare.sides.contract import SideFailed
 
 LAST_LINES = 5
@@ -57,7 +58,8 @@ class Worker:
         return None if self._process is None else self._process.pid
 
     def call(self, request: Mapping[str, Any], cwd: Path | None = None, watch: Watch | None = None) -> dict[str, Any]:
-        """The answer to a request. A process that has to be started is in the folder `cwd`. Raises SideFailed."""
+        """The answer to a request. A process that has to be started is in the folder `cwd`. Raises SideFailed,
+        and Unwritten where there is no room for its files."""
         phase = "start"
         try:
             process = self._started(cwd)
@@ -76,12 +78,14 @@ class Worker:
                     phase = answer["phase"]
                 elif "error" in answer:
                     raise SideFailed(self._side, phase, answer["error"])
+                elif "unwritten" in answer:  # in a folder within that of this process
+                    raise unwritten(*answer["unwritten"])
                 else:
                     return answer
+        except (SideFailed, Unwritten):
+            raise
         except OSError as error:  # it was gone when it was asked, or cannot be started
             raise self._ended(phase, None if isinstance(error, BrokenPipeError) else str(error)) from None
-        except SideFailed:
-            raise
         except BaseException:  # the answer would be taken for that of the next request
             self.close(kill=True)
             raise
@@ -112,8 +116,9 @@ class Worker:
         if self._process is not None and self._process.poll() is None:
             return self._process
         self.close()
-        self._stderr = TemporaryFile()  # noqa: SIM115, closed with the worker
-        self._folder = TemporaryDirectory(prefix="irrun-", ignore_cleanup_errors=True)  # it may be killed
+        with temporary():
+            self._stderr = TemporaryFile()  # noqa: SIM115, closed with the worker
+            self._folder = TemporaryDirectory(prefix="irrun-", ignore_cleanup_errors=True)  # it may be killed
         here = str(Path(irrun.__file__).parents[1])
         path = os.pathsep.join(part for part in (here, os.environ.get("PYTHONPATH")) if part)
         process = subprocess.Popen(

@@ -11,6 +11,8 @@ import sys
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from irrun.files import Unwritten
+
 Tell = Callable[[str], None]
 """Is told which of the phases of `contract.PHASES` begins."""
 
@@ -30,6 +32,8 @@ def serve(handlers: Mapping[str, Handler]) -> None:
         request = json.loads(line)
         try:
             answer = handlers[request["do"]](request, lambda phase: say({"phase": phase}))
+        except Unwritten as error:
+            answer = {"unwritten": [error.errno, error.strerror]}
         except Exception as error:  # whatever a library raises
             answer = {"error": str(error).strip() or type(error).__name__}
         say(answer)
