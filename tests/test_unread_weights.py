@@ -1,5 +1,6 @@
 """Bytes of the .bin that nothing reads, and weights that were never written: one warning for the file."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from ir_builder import Model
 
 import irrun
+from irrun.check.finite import suspect
 
 
 def sums(folder, sizes=(64, 32, 48, 40, 2), *, head=b"", tail=b""):
@@ -148,3 +150,18 @@ def test_a_bias_of_zeros_at_the_end_is_not_worth_a_warning(zeros, tmp_path):
     weights = path.with_suffix(".bin").read_bytes()
     path.with_suffix(".bin").write_bytes(weights[:-zeros] + bytes(zeros))
     assert "W916" not in [code for code, _ in told(path)]
+
+
+def test_a_bin_that_is_cut_off_while_it_is_searched_is_an_error(tmp_path, monkeypatch):
+    path = sums(tmp_path)
+    weights = path.with_suffix(".bin")
+
+    def cut_off(*given):
+        os.truncate(weights, 4)
+        return suspect(*given)
+
+    monkeypatch.setattr("irrun.check.finite.suspect", cut_off)
+    report = irrun.validate(path, searched=None)
+    assert [(found.code, found.message) for found in report.diagnostics] == [
+        ("E502", f"`{weights}` was written to while it was read")
+    ]

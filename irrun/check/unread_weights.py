@@ -1,5 +1,5 @@
-"""Bytes of the .bin that no Const reads, constants that were never written, and a .bin of another model: what only the
-file as a whole tells."""
+"""Bytes of the .bin that no Const reads, constants that were never written, a .bin of another model, and one that
+changes while it is read: what only the file as a whole tells."""
 
 from __future__ import annotations
 
@@ -116,6 +116,13 @@ def _numbers(layer: Layer, weights: Weights) -> list[int]:
     except WeightsError:  # the file changes; who reads it next reports it
         return []
     return numbers
+
+
+def check_unchanged(weights: Weights) -> Iterator[Diagnostic]:
+    """An error where the .bin was written to while it was read: nobody knows of which state what was read is."""
+    if weights.changed:
+        help = "check the model again when the file is complete"
+        yield Diagnostic("E502", f"`{weights.path}` was written to while it was read", help=help)
 
 
 def check_whole(model: Model, most: int | None) -> Iterator[Diagnostic]:
