@@ -92,6 +92,15 @@ def test_a_bin_of_the_right_size_that_is_wrong_all_through_is_one_error(kind, tm
     assert found.notes[0].message.startswith("layer ")
 
 
+@pytest.mark.parametrize("repeats", [[2**40, 3 * 2**40], [2**56, 3 * 2**56]])
+def test_repeats_that_no_memory_could_hold_are_no_bytes_in_another_order(repeats, tmp_path):
+    net = Model()
+    (y,) = net.layer("Tile", [net.parameter("x", "f32", (1, 1)), net.constant(np.array(repeats))], [("f32", ())])
+    net.result(y)
+    ((code, message),) = told(net.save(tmp_path))
+    assert (code, message.endswith("which no memory could hold")) == ("E308", True)
+
+
 def test_a_wrong_axis_in_a_bin_that_was_cut_off_is_told_beside_that(tmp_path):
     path = sums(tmp_path)
     weights = bytearray(path.with_suffix(".bin").read_bytes())
