@@ -307,7 +307,7 @@ def _broken(
     found = violated(violation, op, layer, inputs, suspect, odd)
     if taken is not None and found.code != "E302" and found.code not in inference.ignore:
         others.remove(taken)
-        found = _with_taken(found, taken)
+        found = _with_taken(found, taken, _better(op, layer, attrs, inference))
     found, *infos = with_warnings([found, *others])
     inference.report_all(infos)
     if bodies and found.code not in inference.ignore:
@@ -562,11 +562,19 @@ def violated(
     )
 
 
-def _with_taken(found: Diagnostic, taken: Diagnostic) -> Diagnostic:
+def _better(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> str | None:
+    """What to write for the only attribute that the file lacks, if with one other value a layer breaks no rule."""
+    from irrun.check.assumed import advised  # which asks this module
+
+    return advised(InferredLayer(layer, op, attrs, {}, [], False), inference)
+
+
+def _with_taken(found: Diagnostic, taken: Diagnostic, better: str | None) -> Diagnostic:
     """The diagnostic of a rule that is broken with the values that OpenVINO takes for missing attributes."""
     message = f"{taken.message}, with which the layer cannot be computed: {found.message}"
     notes = (Note(found.message, found.span), *found.notes)
-    return replace(found, code="E306", message=message, span=taken.span, help=taken.help, notes=notes, label=None)
+    help = better or taken.help
+    return replace(found, code="E306", message=message, span=taken.span, help=help, notes=notes, label=None)
 
 
 def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:
