@@ -281,7 +281,16 @@ def test_sizes_that_nobody_can_guess_are_asked_for(tmp_path):
     model.result(model.layer("Reshape", [x, shape], [("f32", (1, 1000))], special_zero="false")[0])
     done = irrun("execute", model.save(tmp_path), "--random", 1, status=1)
     assert "no size that was tried (1 to 512) suits all layers" in done.stderr
-    assert "--shape x=?,?" in done.stderr
+    assert "--shape x=?,?; with 1, layer 2 `Reshape_2` (Reshape) cannot be computed: Reshape-1 C4: " in done.stderr
+
+
+def test_why_no_size_suits_is_said_of_the_smallest(tmp_path):
+    model = Model()
+    x, repeats = model.parameter("x", "f32", ("?", 1)), model.constant(np.int64([2**62, 4]))
+    model.result(model.layer("Tile", [x, repeats], [("f32", (-1, 4))])[0])
+    done = irrun("execute", model.save(tmp_path), "--random", 1, status=1)
+    why = f"layer 2 `Tile_2` (Tile) cannot be computed: output 0 has the shape [{2**62}, 4], which no memory could hold"
+    assert done.stderr.endswith(f"--shape x=?,1; with 1, {why}\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

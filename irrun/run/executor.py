@@ -327,10 +327,11 @@ class GraphExecutor:
         """
         from irrun.run.random_inputs import random_inputs
 
-        def suits(shapes: GivenShapes) -> bool:
-            return validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).ok
+        def unsuited(shapes: GivenShapes) -> str | None:
+            errors = validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).errors
+            return f"layer {errors[0].layer} cannot be computed: {errors[0].message}" if errors else None
 
-        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, suits)
+        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, unsuited)
 
     def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
         """The part of the model that makes `values`, which go by `names`; None are its Results."""

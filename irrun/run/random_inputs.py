@@ -30,10 +30,10 @@ _MOST_TRIED = 48
 _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
 
-Suits = Callable[[GivenShapes], bool]
-"""Whether the layers of a model can do with these shapes of inputs, by their names."""
+Unsuited = Callable[[GivenShapes], str | None]
+"""Why some layer of a model cannot do with these shapes of inputs, by their names; None if all can."""
 
-Suit = Callable[[Mapping[int, Shape]], bool]
+Unsuiting = Callable[[Mapping[int, Shape]], str | None]
 """The same, by their positions."""
 
 
@@ -44,7 +44,7 @@ def random_inputs(
     shapes: GivenShapes,
     given: Mapping[str, Any],
     most: int,
-    suits: Suits,
+    unsuited: Unsuited,
 ) -> dict[str, Any]:
     """`given`, and arrays for the other inputs, of `most` bytes together at most.
 
@@ -75,11 +75,11 @@ def random_inputs(
     made = {}
     total = 0
 
-    def suit(shapes: Mapping[int, Shape]) -> bool:
+    def unsuiting(shapes: Mapping[int, Shape]) -> str | None:
         told = {names[number]: [_told(size) for size in shape] for number, shape in shapes.items()}
-        return suits({**fixed, **told})
+        return unsuited({**fixed, **told})
 
-    for number, shape in _sized(wished, suit, names, model):
+    for number, shape in _sized(wished, unsuiting, names, model):
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
             name = names_of(model.graph.parameters[number])[0]
@@ -116,7 +116,7 @@ def _sizes_of_weights(model: Model) -> list[int]:
 
 
 def _sized(
-    wished: Mapping[int, Shape], suit: Suit, names: Mapping[int, str], model: Model
+    wished: Mapping[int, Shape], unsuiting: Unsuiting, names: Mapping[int, str], model: Model
 ) -> Iterable[tuple[int, Shape]]:
     """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
 
@@ -124,6 +124,7 @@ def _sized(
     does for all of them they are found one by one, also among the sizes of weights. Raises InputError where none is.
     """
     unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
+    why: str | None = None
     for batches in (_TRIED[:1], _TRIED):
         for number in _TRIED if unknown else _TRIED[:1]:
             first = number if number in batches else 1
@@ -131,11 +132,13 @@ def _sized(
                 position: tuple(_number(size, number if axis else first) for axis, size in enumerate(sizes))
                 for position, sizes in wished.items()
             }
-            if not unknown or suit(shapes):
+            reason = unsuiting(shapes) if unknown else None
+            if reason is None:
                 return shapes.items()
+            why = why or reason
     others = _sizes_of_weights(model)
     for small in (_TRIED, _TRIED[_LARGER:]):
-        found = _one_by_one(wished, suit, (*small, *others, *_TRIED[: len(_TRIED) - len(small)]))
+        found = _one_by_one(wished, unsuiting, (*small, *others, *_TRIED[: len(_TRIED) - len(small)]))
         if found is not None:
             return found.items()
     listing = " ".join(
@@ -143,11 +146,11 @@ def _sized(
         for number, sizes in wished.items()
         if any(isinstance(size, Dim) for size in sizes)
     )
-    tried = f"{_TRIED[0]} to {_TRIED[-1]}"
-    raise InputError(f"no size that was tried ({tried}) suits all layers: give numbers in place of `?` in {listing}")
+    tried = f"no size that was tried ({_TRIED[0]} to {_TRIED[-1]}) suits all layers"
+    raise InputError(f"{tried}: give numbers in place of `?` in {listing}; with {_TRIED[0]}, {why}")
 
 
-def _one_by_one(wished: Mapping[int, Shape], suit: Suit, numbers: Sequence[int]) -> dict[int, Shape] | None:
+def _one_by_one(wished: Mapping[int, Shape], unsuiting: Unsuiting, numbers: Sequence[int]) -> dict[int, Shape] | None:
     """Shapes whose sizes are found in turn: for each the first number that layers can do with while those which follow
     are open still; None where there is none."""
     made = dict(wished)
@@ -158,7 +161,7 @@ def _one_by_one(wished: Mapping[int, Shape], suit: Suit, numbers: Sequence[int])
             for number in numbers:
                 own = made[position]
                 made[position] = (*own[:axis], _number(size, number), *own[axis + 1 :])
-                if suit(made):
+                if unsuiting(made) is None:
                     break
             else:
                 return None
