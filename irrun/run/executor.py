@@ -13,7 +13,7 @@ from weakref import proxy
 import numpy as np
 
 from irrun.check.ignoring import ignorable
-from irrun.check.infer import Inference, InferredLayer
+from irrun.check.infer import Inference, InferredLayer, infer
 from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN_BYTES, SINGLE_RUN_OPERATIONS, load_engines
@@ -331,7 +331,14 @@ class GraphExecutor:
             errors = validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).errors
             return f"layer {errors[0].layer} cannot be computed: {errors[0].message}" if errors else None
 
-        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, unsuited)
+        def breaking(arrays: Mapping[int, Array]) -> bool:
+            parameters = self.model.graph.parameters
+            tensors = {parameters[n]: Tensor.of(array, self._declared[n].type) for n, array in arrays.items()}
+            inference = infer(self.model.graph, self.model.weights, tensors, self._ignored)
+            return any(found.severity == "error" for found in inference.diagnostics)
+
+        wanted = shapes or {}, given or {}, self.max_memory
+        return random_inputs(self.model, self._declared, seed, *wanted, unsuited, breaking)
 
     def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
         """The part of the model that makes `values`, which go by `names`; None are its Results."""

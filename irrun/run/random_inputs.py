@@ -27,11 +27,17 @@ _LARGER = 6
 _MOST_TRIED = 48
 """Sizes of weights that are tried besides, for sizes that follow from these."""
 
+_SMALL = 8
+"""Integers are drawn that are less: sizes of axes that they are indices of are rarely smaller."""
+
 _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
 
 Unsuited = Callable[[GivenShapes], str | None]
 """Why some layer of a model cannot do with these shapes of inputs, by their names; None if all can."""
+
+Breaking = Callable[[Mapping[int, Array]], bool]
+"""Whether some layer breaks a rule with these inputs, by their positions."""
 
 Unsuiting = Callable[[Mapping[int, Shape]], str | None]
 """The same, by their positions."""
@@ -45,6 +51,7 @@ def random_inputs(
     given: Mapping[str, Any],
     most: int,
     unsuited: Unsuited,
+    breaking: Breaking,
 ) -> dict[str, Any]:
     """`given`, and arrays for the other inputs, of `most` bytes together at most.
 
@@ -72,7 +79,7 @@ def random_inputs(
         wished[number] = within
     names = {number: _key(model, number) for number in wished}
     fixed = {name: np.shape(array) for name, array in given.items()}
-    made = {}
+    made: dict[int, Array] = {}
     total = 0
 
     def unsuiting(shapes: Mapping[int, Shape]) -> str | None:
@@ -86,8 +93,25 @@ def random_inputs(
             message = f"input `{name}` of {shape_text(shape)} would take {as_text(wanted)} to make up"
             raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
         total += wanted
-        made[names[number]] = _random(tensors[number].type, tuple(map(int, shape)), rng)
-    return {**given, **made}
+        made[number] = _random(tensors[number].type, tuple(map(int, shape)), rng)
+    _lower(made, tensors, breaking, rng)
+    return {**given, **{names[number]: array for number, array in made.items()}}
+
+
+def _lower(made: dict[int, Array], tensors: Sequence[Tensor], breaking: Breaking, rng: np.random.Generator) -> None:
+    """Draw the integers again that break a rule, from fewer numbers: as far as that, known before a run, goes for them
+    alone, as for indices of an axis of few."""
+    whole = [number for number, array in made.items() if _is_whole(tensors[number].type) and array.size]
+    if not whole or not breaking({number: made[number] for number in whole}) or breaking({}):
+        return
+    for number in whole:
+        drawn = made[number]
+        for most in range(_SMALL - 1, -1, -1):
+            if not breaking({number: drawn}):
+                made[number] = drawn
+                break
+            if most:
+                drawn = _random(tensors[number].type, drawn.shape, rng, most)
 
 
 def _within(asked: Shape, declared: Shape) -> Shape | None:
@@ -189,14 +213,18 @@ def _finds(model: Model, name: str, number: int) -> bool:
         return False
 
 
-def _random(type: str, shape: Sequence[int], rng: np.random.Generator) -> Array:
+def _is_whole(type: str) -> bool:
+    return type in ("i4", "u4", "u2") or (type not in ("string", "boolean") and numpy_dtype(type).kind in "iu")
+
+
+def _random(type: str, shape: Sequence[int], rng: np.random.Generator, small: int = _SMALL) -> Array:
     if type == "string":
         letters = rng.integers(ord("a"), ord("z") + 1, (*shape, 5), np.int32)
         return np.array(letters).view("<U5").reshape(shape)
     if type == "boolean":
         return rng.random(shape) < 0.5
     dtype = numpy_dtype(type)
-    if dtype.kind in "iu" or type in ("i4", "u4", "u2"):
-        most = 1 << min(3, ELEMENT_TYPES[type].bits - (type[0] == "i"))
+    if _is_whole(type):
+        most = min(small, 1 << ELEMENT_TYPES[type].bits - (type[0] == "i"))
         return rng.integers(0, most, shape, np.int64).astype(dtype)
     return rng.standard_normal(shape, np.float32).astype(dtype)
