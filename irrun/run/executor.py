@@ -319,7 +319,8 @@ class GraphExecutor:
     def random_inputs(
         self, seed: int, shapes: GivenShapes | None = None, given: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
+        """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7, or fewer
+        where a layer needs that.
 
         `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
         within what the model declares, and that all layers can do with, or a size of weights. Raises InputError where
