@@ -85,6 +85,19 @@ def test_what_is_too_large_is_refused_before_anything_of_its_size_is_made(type, 
         assert peak_of_a_refusal(lambda limit: irrun.GraphExecutor(path, max_memory=limit), MB) < 20 * MB
 
 
+def test_means_of_many_windows_are_prepared_without_a_number_for_each(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (1, 1, 8_000, 8_000))
+    net.result(net.layer("AvgPool", [x], [("f32", (1, 1, 4_000, 4_000))], **HALVED)[0])
+    path = net.save(tmp_path)
+    tracemalloc.start()
+    try:
+        irrun.GraphExecutor(path, engine="numpy")
+        assert tracemalloc.get_traced_memory()[1] < 20 * MB
+    finally:
+        tracemalloc.stop()
+
+
 @ENGINES
 def test_a_program_whose_sizes_are_those_of_its_inputs(engine, tmp_path):
     """[n, 1] times [1, n]: what is refused for 2,000 is computed for 200, before and after."""
