@@ -158,7 +158,7 @@ def _(node: Node) -> Shapes:
     if shape is None:
         if not special_zero and any(_is(size, 0) for size in pattern):
             what = f"`shape` {shape_text(tuple(pattern))} wants no elements of `data`"
-            node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY)
+            node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY, refused=_free(pattern) > 0)
         return {"output": tuple(size if _plain(size, special_zero) else fresh() for size in pattern)}
     if special_zero:
         for number, size in enumerate(pattern[len(shape) :], len(shape)):
@@ -184,7 +184,7 @@ def _check_factors(node: Node, shape: Shape, pattern: Sequence[Size], output: Sh
     rest = [size for size, wanted in zip(output, pattern, strict=True) if not _is(wanted, -1)]
     if _is(product(output), 0) and not _is(product(shape), 0):
         what = f"`shape` {shape_text(tuple(pattern))} wants no elements of `data` {shape_text(shape)}"
-        node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY)
+        node.warn(f"{what}: only data without elements fit", "shape", UNLIKELY, refused=len(rest) < len(pattern))
         return
     factors = _factors(product(shape), product(rest))
     if factors is None:

@@ -281,7 +281,33 @@ def test_sizes_that_nobody_can_guess_are_asked_for(tmp_path):
     model.result(model.layer("Reshape", [x, shape], [("f32", (1, 1000))], special_zero="false")[0])
     done = irrun("execute", model.save(tmp_path), "--random", 1, status=1)
     assert "no size that was tried (1 to 512) suits all layers" in done.stderr
-    assert "--shape x=?,?" in done.stderr
+    assert "--shape x=?,?; with 1, layer 2 `Reshape_2` (Reshape) cannot be computed: Reshape-1 C4: " in done.stderr
+
+
+@pytest.mark.parametrize("type", ["Gather", "GatherElements", "ScatterElementsUpdate"])
+def test_made_up_indices_lie_within_their_axis(type, tmp_path):
+    model = Model()
+    data, indices = model.parameter("data", "f32", (2, 3)), model.parameter("indices", "i64", (2, 3))
+    (narrow,) = model.layer("Convert", [indices], [("i32", (2, 3))], destination_type="i32")
+    axis = model.constant(np.int64(1))
+    inputs, named, version = {
+        "Gather": ([data, narrow, axis], {"batch_dims": "1"}, "opset8"),
+        "GatherElements": ([data, narrow], {"axis": "1"}, "opset6"),
+        "ScatterElementsUpdate": ([data, narrow, data, axis], {}, "opset3"),
+    }[type]
+    model.result(model.layer(type, inputs, [("f32", (2, 3))], version, names=["y"], **named)[0])
+    path = model.save(tmp_path)
+    for seed in range(3):
+        assert irrun("execute", path, "--random", seed).stdout.startswith("y f32[2, 3]")
+
+
+def test_why_no_size_suits_is_said_of_the_smallest(tmp_path):
+    model = Model()
+    x, repeats = model.parameter("x", "f32", ("?", 1)), model.constant(np.int64([2**62, 4]))
+    model.result(model.layer("Tile", [x, repeats], [("f32", (-1, 4))])[0])
+    done = irrun("execute", model.save(tmp_path), "--random", 1, status=1)
+    why = f"layer 2 `Tile_2` (Tile) cannot be computed: output 0 has the shape [{2**62}, 4], which no memory could hold"
+    assert done.stderr.endswith(f"--shape x=?,1; with 1, {why}\n")
 
 
 @pytest.mark.skipif(os.name == "nt", reason="signals of POSIX")

@@ -1,6 +1,7 @@
 """Shapes that ports declare and layers do not have: where it begins is a warning, what follows from it are infos."""
 
 import re
+from contextlib import nullcontext
 from pathlib import Path
 
 import numpy as np
@@ -574,12 +575,34 @@ def test_two_attributes_that_another_type_has_are_one_warning():
     assert "MatMul" in found.help
 
 
-def test_what_a_rule_says_of_an_attribute_that_is_taken_is_a_note():
-    base = bases.dynamic()
-    text = base.text.replace('<data special_zero="true"/>', "")
-    (found,) = irrun.validate(text.encode(), base.weights).warnings
-    assert (found.code, found.layer.name) == ("W950", "reshaped")
+RESHAPED = "Reshape-1 lacks its required attribute `special_zero`; OpenVINO takes `false`, and so does irrun"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape", "code", "says"),
+    [
+        (("?", 6), [0, 3, 2], "W950", ""),
+        (("?", 6), [0, -1], "E306", ", with which OpenVINO does not read the layer"),
+        (
+            (2, 6),
+            [0, -1],
+            "E306",
+            ", with which the layer cannot be computed: Reshape-1 C4: `data` is [2, 6], 12 elements, expected 0 for "
+            "`shape` [0, -1]",
+        ),
+    ],
+)
+def test_a_value_that_was_taken_is_not_advised_where_another_one_gives_elements(sizes, shape, code, says, tmp_path):
+    m = Model()
+    declared = (-1, *([3, 2] if len(shape) > 2 else [6]))
+    m.result(m.layer("Reshape", [m.parameter("x", "f32", sizes), m.constant(np.array(shape))], [("f32", declared)])[0])
+    path = m.save(tmp_path)
+    (found,) = irrun.validate(path).diagnostics
+    assert (found.code, found.message) == (code, RESHAPED + says)
+    assert found.help == 'write special_zero="true", with which the output is as declared'
     assert "elements" in found.notes[0].message
+    with pytest.raises(RuntimeError) if code == "E306" else nullcontext():
+        ov.Core().read_model(path)
 
 
 def branched(folder, start):

@@ -16,6 +16,10 @@ def outputs_of(path, type, shapes=None):
     return [tensor for node in nodes if node.layer.type == type for tensor in node.outputs]
 
 
+def said(path):
+    return [(found.code, found.layer.type) for found in irrun.validate(path).diagnostics]
+
+
 @pytest.fixture
 def flattened(tmp_path):
     """x [?, ?, 4, 8] to [batch, -1, 32] by ShapeOf, Gather, Concat and Reshape."""
@@ -227,3 +231,17 @@ def test_an_input_is_the_place_where_it_is_not_what_the_rest_declares(type, shap
     path = net.save(tmp_path)
     found = irrun.validate(path).errors[0]
     assert path.read_text().split("\n")[found.line - 1].startswith("<port")
+
+
+def test_an_axis_of_a_size_that_is_lost_is_not_supposed_to_go(tmp_path):
+    net = Model()
+    x, zero = net.parameter("x", "i64", ("?", 2, 4)), net.constant(np.int64(0))
+    (turned,) = net.layer("Transpose", [x, net.constant(np.array([2, 1, 0]))], [("i64", (4, 2, -1))])
+    (picked,) = net.layer("Gather", [turned, zero, zero], [("i64", (2, -1))], "opset8", batch_dims="0")
+    (kept,) = net.layer("Squeeze", [picked, zero], [("i64", (2, -1))])
+    for part in net.layer("Split", [kept, zero], [("i64", (1, -1))] * 2, num_splits="2"):
+        net.result(part)
+    path = net.save(tmp_path)
+    assert said(path) == []
+    path.write_text(path.read_text().replace(net.edges[1], ""))
+    assert said(path) == [("E208", "Transpose")]

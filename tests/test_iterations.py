@@ -328,6 +328,45 @@ def test_a_back_edge_to_a_parameter_that_declares_another_shape(tmp_path):
     assert (found.code, found.message[:35]) == ("W940", "the first iteration gets [3, 3] as ")
 
 
+def growing(initial, shape, *, given_out=False, multiplied=False):
+    """A Loop that adds ones of a shape to a value three times, or multiplies it by them, and gives the sum of that."""
+    value, ones = opset1.parameter(initial.output(0).get_partial_shape(), np.float32), np.ones(shape, np.float32)
+    made = opset1.add(opset1.matmul(value, ones, False, False) if multiplied else value, ones)
+    total = opset1.reduce_sum(made, [*range(len(shape))], False)
+    results = [opset1.result(each) for each in (opset1.constant(np.array(True)), made, total)]
+    op = loop(opset1.constant(np.int64(3)).output(0), opset1.constant(np.array(True)).output(0))
+    op.set_function(ov.Model(results, [value]))
+    op.set_special_body_ports([-1, 0])
+    op.set_merged_input(value, initial.output(0), results[1].output(0))
+    return op.get_iter_value(results[1 if given_out else 2].output(0), -1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "shape", "options", "code", "says"),
+    [
+        ([-1], [1, 3], {}, "W940", "hands on values of another rank only where all that read them do with both"),
+        ([-1], [1, 3], {"given_out": True}, "E304", "cannot hand on values of another rank"),
+        ([3], [1, 3], {}, "E304", "cannot hand on values of another rank"),
+        ([-1], [1, 3, 4], {"multiplied": True}, "E304", None),
+    ],
+)
+def test_a_loop_that_hands_on_values_of_another_rank(sizes, shape, options, code, says, tmp_path):
+    x = opset1.parameter(sizes, np.float32)
+    ov.serialize(ov.Model([growing(x, shape, **options)], [x]), tmp_path / "model.xml")
+    (found,) = irrun.validate(tmp_path / "model.xml").diagnostics
+    assert (found.code, found.message[:26]) == (code, "the first iteration gets [")
+    rest = "give the result the shape that the Parameter has, or begin with its own"
+    says = "layers of the body cannot be computed with what is handed on" if says is None else f"OpenVINO {says}"
+    assert found.help == f"{says}: {rest}"
+    given = np.float32([1, 2, 3])
+    if code == "W940":
+        (expected,) = ov.compile_model(tmp_path / "model.xml", "CPU")(given).values()
+        assert irrun.GraphExecutor(tmp_path / "model.xml").run([given])[0] == expected == 15
+    else:
+        with pytest.raises(RuntimeError):
+            ov.compile_model(tmp_path / "model.xml", "CPU")(given)
+
+
 ONE_CAUSE = [
     ("branch", '<input external_port_id="1"', '<input external_port_id="0"', "E401", '<input external_port_id="0"'),
     ("branch", 'shape="2,3"', 'shape="2,103"', "W931", '<port id="0" precision="FP32">'),

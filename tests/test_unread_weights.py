@@ -1,5 +1,6 @@
 """Bytes of the .bin that nothing reads, and weights that were never written: one warning for the file."""
 
+import os
 import re
 from pathlib import Path
 
@@ -8,6 +9,7 @@ import pytest
 from ir_builder import Model
 
 import irrun
+from irrun.check.finite import suspect
 
 
 def sums(folder, sizes=(64, 32, 48, 40, 2), *, head=b"", tail=b""):
@@ -90,6 +92,15 @@ def test_a_bin_of_the_right_size_that_is_wrong_all_through_is_one_error(kind, tm
     assert found.notes[0].message.startswith("layer ")
 
 
+@pytest.mark.parametrize("repeats", [[2**40, 3 * 2**40], [2**56, 3 * 2**56]])
+def test_repeats_that_no_memory_could_hold_are_no_bytes_in_another_order(repeats, tmp_path):
+    net = Model()
+    (y,) = net.layer("Tile", [net.parameter("x", "f32", (1, 1)), net.constant(np.array(repeats))], [("f32", ())])
+    net.result(y)
+    ((code, message),) = told(net.save(tmp_path))
+    assert (code, message.endswith("which no memory could hold")) == ("E308", True)
+
+
 def test_a_wrong_axis_in_a_bin_that_was_cut_off_is_told_beside_that(tmp_path):
     path = sums(tmp_path)
     weights = bytearray(path.with_suffix(".bin").read_bytes())
@@ -148,3 +159,18 @@ def test_a_bias_of_zeros_at_the_end_is_not_worth_a_warning(zeros, tmp_path):
     weights = path.with_suffix(".bin").read_bytes()
     path.with_suffix(".bin").write_bytes(weights[:-zeros] + bytes(zeros))
     assert "W916" not in [code for code, _ in told(path)]
+
+
+def test_a_bin_that_is_cut_off_while_it_is_searched_is_an_error(tmp_path, monkeypatch):
+    path = sums(tmp_path)
+    weights = path.with_suffix(".bin")
+
+    def cut_off(*given):
+        os.truncate(weights, 4)
+        return suspect(*given)
+
+    monkeypatch.setattr("irrun.check.finite.suspect", cut_off)
+    report = irrun.validate(path, searched=None)
+    assert [(found.code, found.message) for found in report.diagnostics] == [
+        ("E502", f"`{weights}` was written to while it was read")
+    ]

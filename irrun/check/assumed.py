@@ -12,6 +12,7 @@ from irrun.check.origins import fits
 from irrun.diagnostics import Diagnostic, LayerName, Note, Span, retold
 from irrun.interruption import hand_on
 from irrun.spec.attributes import BOOL, INT, INTS, Attr
+from irrun.spec.op import UNLIKELY, Doubt
 from irrun.spelling import listed
 
 _MOST = 8
@@ -21,7 +22,7 @@ _TAKEN = ("W950", "W955")
 _FOLLOWING = ("W931", "W932")
 """What is told of an output that is not as declared."""
 
-_CAUSE = "E310"
+_CAUSE, _LACKING = "E310", "E306"
 
 _REASONS = ("W901", "W902", "W930", "W946", "W949", "W950", "W951", "W952", "W953", "W954", "W955")
 """What is told of a layer that may be why its outputs are not as declared."""
@@ -47,6 +48,8 @@ def against_ports(found: Iterable[Diagnostic], inference: Inference) -> list[Dia
         if node is not None and attrs and not _gives_declared(node, node.attrs, inference):
             told |= {value.port.element.span for value in node.layer.outputs}
             said.append(_disproved(each, node, attrs, inference))
+        elif node is not None and (doubt := _unlikely(node)) is not None and each.code == "W950":
+            said.append(_doubted(each, doubt, node, inference))
         else:
             said.append(each)
     taken = {each.layer: each for each in said if each.code in _TAKEN}
@@ -67,14 +70,14 @@ def told_with_layers(found: list[Diagnostic]) -> list[Diagnostic]:
     for each in found:
         if each.code in _OF_RULES:
             rules.setdefault(each.layer, []).append(each)
-        if each.code in _REASONS and each.layer is not None:
+        if (each.code in _REASONS or each.code == _LACKING) and each.layer is not None:
             reasons.setdefault(each.layer, each)
         elif each.code in (*_FOLLOWING, _CAUSE):
             following.setdefault(each.layer, []).append(each)
     told: dict[int, Diagnostic | None] = {}
     for layer, reason in reasons.items():
         outputs = following.get(layer, [])
-        if reason.code in _OF_ATTRIBUTES:
+        if reason.code in (*_OF_ATTRIBUTES, _LACKING):
             outputs += rules.get(layer, [])
         error = next((each for each in outputs if each.code == _CAUSE), None)
         told |= {id(each): None for each in outputs}
@@ -107,8 +110,33 @@ def _disproved(taken: Diagnostic, node: InferredLayer, attrs: list[Attr], infere
     names = listed([attr.name for attr in attrs])
     help = f"the file may have had another value of {names}; the port was written by who knew it"
     if right is not None:
-        help = f'write {attrs[0].name}="{right}", with which the output is as declared'
+        help = _advice(attrs[0], right)
     return replace(taken, message=message, help=help)
+
+
+def advised(node: InferredLayer, inference: Inference) -> str | None:
+    """What to write for the only attribute that is missing, if one value alone gives what the output port declares."""
+    attrs = missing(node)
+    right = as_port_declares(node, attrs, inference)
+    return None if right is None else _advice(attrs[0], right)
+
+
+def _advice(attr: Attr, right: str) -> str:
+    return f'write {attr.name}="{right}", with which the output is as declared'
+
+
+def _unlikely(node: InferredLayer) -> Doubt | None:
+    """What is doubtful about a layer whatever its data are."""
+    return next((doubt for doubt in node.doubts if doubt.code == UNLIKELY), None)
+
+
+def _doubted(taken: Diagnostic, doubt: Doubt, node: InferredLayer, inference: Inference) -> Diagnostic:
+    """What is said of values that were taken and that are seldom meant; an error where OpenVINO reads no such layer."""
+    help = advised(node, inference) or taken.help
+    if not doubt.refused:
+        return replace(taken, help=help)
+    message = f"{taken.message}, with which OpenVINO does not read the layer"
+    return replace(taken, code="E306", message=message, help=help)
 
 
 def as_port_declares(node: InferredLayer, attrs: list[Attr], inference: Inference) -> str | None:

@@ -424,7 +424,8 @@ CODES: dict[str, Code] = {
     "E502": Code(
         "unreadable .bin",
         "The path of the weights leads to a directory, a pipe or a device, or the system refuses to read it. The "
-        "weights are mapped into memory, which needs a regular file.",
+        "weights are mapped into memory, which needs a regular file. Or the file was written to while it was read: "
+        "what was read may be of no state that it had.",
         ("--bin models/", "--bin models/model.bin"),
     ),
     "E503": Code(

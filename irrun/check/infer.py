@@ -94,6 +94,8 @@ class Inference:
     `mistaken` are the bodies with Parameters that cannot be what they declare: what they declare, and what they get.
     `narrowed` are those with Parameters that may get more than they declare.
     `blamed` are the layers of which entries of the port map are to blame for what their outputs are.
+    `behind` are those that failed, that an edge is missing of, and all that follow: less is known there than OpenVINO
+    would know.
     `contradicted` are the places of precisions that ports declare of another type than it is.
     `rewired` are the places of ports that are not as declared since something else is connected wrongly, as it seems:
     edges, each with the value that it is to begin at, if it is these.
@@ -124,6 +126,7 @@ class Inference:
         self.mistaken: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.narrowed: dict[Graph, dict[Layer, tuple[Tensor, Tensor]]] = {}
         self.blamed: set[Layer] = set()
+        self.behind: set[Layer] = set()
         self.contradicted: set[Span] = set()
         self.rewired: dict[Span | None, list[tuple[Element, Value]]] = {}
         self.unbuilt = Unbuilt()
@@ -180,6 +183,10 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         inference.doubted.pop(layer, None)
         said = len(inference.diagnostics)
         node = infer_layer(layer, inference)
+        if node is None or _is_behind(layer, inference):
+            inference.behind.add(layer)
+        elif inference.behind:
+            inference.behind.discard(layer)
         if node is not None:
             if given is not None and node.outputs:
                 if graph.owner and incompatible(node.outputs[0].shape, given.shape):
@@ -193,6 +200,23 @@ def infer_graph(graph: Graph, inference: Inference, parameters: Mapping[Layer, T
         # bodies that the rule did not ask for are checked by what they declare
         if layer.bodies:
             inference.pending += [body.graph for body in layer.bodies.values() if body.graph not in inference.visited]
+
+
+def _is_behind(layer: Layer, inference: Inference) -> bool:
+    """Whether something that a layer reads, or that its bodies get or give, is not known for an error before."""
+    if None in layer.inputs:
+        return True
+    if not inference.behind:
+        return False
+    sources = [value.layer for value in layer.inputs if value is not None]
+    sources += [result for body in layer.bodies.values() for result in body.graph.results]
+    owner = layer.graph.owner
+    if owner is not None and layer.type == "Parameter":
+        given = outside(layer)
+        sources += [given.layer] if given is not None else []
+        edges = (edge for body in owner.bodies.values() for edge in body.back_edges)
+        sources += [edge.result for edge in edges if edge.parameter is layer]
+    return not inference.behind.isdisjoint(sources)
 
 
 def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
@@ -239,6 +263,8 @@ def infer_layer(layer: Layer, inference: Inference) -> InferredLayer | None:
         return None
     _count_outputs(layer, op, inferred, inference, problems)
     kept = inferred.outputs if op.outputs else inferred.outputs[: len(layer.outputs)]
+    if inferred.supposed and _is_behind(layer, inference):  # of sizes that may be known to OpenVINO
+        kept = [Tensor(tensor.type, None) for tensor in kept]
     if not inferred.widened:
         kept = with_values(op, attrs, inputs, kept, inferred.types, layer, inference)
     if inference.ignore and not inferred.complete and not inferred.widened and can_go_on(op, layer):
@@ -281,7 +307,7 @@ def _broken(
     found = violated(violation, op, layer, inputs, suspect, odd)
     if taken is not None and found.code != "E302" and found.code not in inference.ignore:
         others.remove(taken)
-        found = _with_taken(found, taken)
+        found = _with_taken(found, taken, _better(op, layer, attrs, inference))
     found, *infos = with_warnings([found, *others])
     inference.report_all(infos)
     if bodies and found.code not in inference.ignore:
@@ -536,11 +562,19 @@ def violated(
     )
 
 
-def _with_taken(found: Diagnostic, taken: Diagnostic) -> Diagnostic:
+def _better(op: Op, layer: Layer, attrs: dict[str, Any], inference: Inference) -> str | None:
+    """What to write for the only attribute that the file lacks, if with one other value a layer breaks no rule."""
+    from irrun.check.assumed import advised  # which asks this module
+
+    return advised(InferredLayer(layer, op, attrs, {}, [], False), inference)
+
+
+def _with_taken(found: Diagnostic, taken: Diagnostic, better: str | None) -> Diagnostic:
     """The diagnostic of a rule that is broken with the values that OpenVINO takes for missing attributes."""
     message = f"{taken.message}, with which the layer cannot be computed: {found.message}"
     notes = (Note(found.message, found.span), *found.notes)
-    return replace(found, code="E306", message=message, span=taken.span, help=taken.help, notes=notes, label=None)
+    help = better or taken.help
+    return replace(found, code="E306", message=message, span=taken.span, help=help, notes=notes, label=None)
 
 
 def _entry(place: BodyInput | BodyOutput | int, layer: Layer) -> Element:

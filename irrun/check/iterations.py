@@ -395,8 +395,9 @@ def _last_values(node: InferredLayer, inference: Inference) -> Iterator[Diagnost
 
 def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool) -> Iterator[Diagnostic]:
     """Back edges that hand on another shape than the first iteration gets: OpenVINO's TensorIterator has memory for
-    that one, and reads beyond what there is or refuses the model; its Loop does so where the number of axes differs.
-    Of a Loop it is told as well where the Parameter declares that it cannot have that shape.
+    that one, and reads beyond what there is or refuses the model; its Loop does so where the number of axes differs
+    and the value is an output as well, or all other sizes are known. Else it is an error if layers cannot be computed
+    with the value. Of a Loop it is told as well where the Parameter declares that it cannot have that shape.
     """
     layer, body = node.layer, node.layer.bodies["body"]
     if _errors(body.graph.layers, inference) or doubtful_source(layer, inference.weights) in inference.refuted:
@@ -417,18 +418,24 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
     scratch.repeated = inference.repeated  # one account: of loops in loops, each would infer all that are within again
     infer_graph(body.graph, scratch, known | starts)
     inference.repeated = scratch.repeated
+    given = [inference.tensor(value) for value in layer.inputs]
+    given_out = {entry.internal for entry in body.outputs if entry.external >= 0}
     for edge in body.back_edges:
         first, then = starts.get(edge.parameter), scratch.tensor(edge.result.inputs[0] if edge.result.inputs else None)
         if first is None or first.shape is None or then.shape is None or not incompatible(first.shape, then.shape):
             continue
-        given, handed = shape_text(first.shape), shape_text(then.shape)
-        message = f"the first iteration gets {given} as layer {edge.parameter}, the next ones {handed}"
+        begun, handed = shape_text(first.shape), shape_text(then.shape)
+        message = f"the first iteration gets {begun} as layer {edge.parameter}, the next ones {handed}"
         what = "values of other shapes" if iterator else "values of another rank"
-        help = (
-            f"OpenVINO cannot hand on {what}: give the result the shape that the Parameter has, or begin with its own"
-        )
-        code = "E304" if isinstance(rounds, int) else "W940"
-        if not iterator and len(first.shape) == len(then.shape):
+        others = [*given, *(each for parameter, each in known.items() if parameter is not edge.parameter)]
+        alike = len(first.shape) == len(then.shape)  # of which other things are told
+        refused = iterator or alike or edge.result in given_out or all(tensor.static for tensor in others)
+        failure = None if refused else _failing_with(body.graph, known | starts | {edge.parameter: then}, inference)
+        does = f"cannot hand on {what}" if refused else f"hands on {what} only where all that read them do with both"
+        does = f"OpenVINO {does}" if failure is None else "layers of the body cannot be computed with what is handed on"
+        help = f"{does}: give the result the shape that the Parameter has, or begin with its own"
+        code = "E304" if isinstance(rounds, int) and (refused or failure is not None) else "W940"
+        if not iterator and alike:
             parameter = inference.nodes.get(edge.parameter)
             declared = parameter.attrs["shape"] if parameter else None
             if not incompatible(declared, then.shape):
@@ -439,10 +446,20 @@ def _changed_values(node: InferredLayer, inference: Inference, *, iterator: bool
         inside = next((value for each in body.graph.layers for value in misdeclared(each, inference)), None)
         if code == "W940" and inside is not None:  # which is reported
             continue
-        found = Diagnostic(code, message, edge.element.span, layer.label, help)
+        notes = () if failure is None else (Note(f"layer {failure.layer}: {failure.message}", failure.span),)
+        found = Diagnostic(code, message, edge.element.span, layer.label, help, notes)
         if inside is not None:
             inference.betrayed.setdefault(inside, []).append(found)
         yield from _of_source(found, edge.parameter, inference)
+
+
+def _failing_with(body: Graph, given: dict[Layer, Tensor], inference: Inference) -> Diagnostic | None:
+    """The first error of a body whose Parameters are `given` these."""
+    scratch = Inference(inference.weights)
+    scratch.repeated = inference.repeated
+    infer_graph(body, scratch, given)
+    inference.repeated = scratch.repeated
+    return next((found for found in scratch.diagnostics if found.severity == "error"), None)
 
 
 def _rounds(node: InferredLayer, inference: Inference) -> Size | None:

@@ -47,6 +47,7 @@ def _doubted(doubt: Doubt, op: Op, layer: Layer) -> Diagnostic:
     if doubt.port is not None:
         span = layer.input_ports[op.port_names.index(doubt.port)].element.span
     others = "" if doubt.code == UNLIKELY else "; other implementations give something else"
+    others = "; OpenVINO does not read it" if doubt.refused else others
     help = f"see {source_page(op)}{others}"
     return Diagnostic(doubt.code, doubt.message, span, layer.label, help)
 

@@ -1,10 +1,10 @@
-"""Bytes of the .bin that no Const reads, constants that were never written, and a .bin of another model: what only the
-file as a whole tells."""
+"""Bytes of the .bin that no Const reads, constants that were never written, a .bin of another model, and one that
+changes while it is read: what only the file as a whole tells."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from irrun.check.infer import Inference
@@ -55,7 +55,7 @@ def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
     if end != weights.size and (blamed or len(failing) >= _FEW):
         constant = (blamed or failing)[0]
         message = f"{name} is that of another model: it has {weights.size} bytes, but the Consts end at byte {end}"
-    elif turned[constant] and None not in turned.values() and sum(count or 0 for count in turned.values()) > 1:
+    elif turned[constant] and None not in turned.values() and len(_places(turned, weights)) > 1:
         message = f"{name} has its bytes in another order than an IR: the last of each number comes first"
         help = "numbers are little-endian in a .bin; was it written on another machine, or by another program?"
     elif len(senseless) > 1 and len(blamed) * 2 > len(some):
@@ -73,12 +73,21 @@ def of_another_model(model: Model, inference: Inference) -> Diagnostic | None:
 
 
 def _turned(layer: Layer, numbers: Sequence[int], weights: Weights) -> int | None:
-    """How many numbers of a Const are far smaller with the bytes of each turned round; None where some are larger."""
+    """How many numbers of a Const are sizes or axes with the bytes of each turned round, and far from that as they are;
+    None where some are not smaller."""
     blob = weights.checked(layer)
     size = 4 if blob is not None and blob.element_type == "i32" else 8
     turned = [int.from_bytes(number.to_bytes(size, "little", signed=True), "big", signed=True) for number in numbers]
     others = [(number, other) for number, other in zip(numbers, turned, strict=True) if number != other]
-    return len(others) if all(abs(other) < abs(number) >> 8 for number, other in others) else None
+    if not all(abs(other) < abs(number) >> 8 for number, other in others):
+        return None
+    return sum(abs(other) < abs(number) >> 4 * size for number, other in others)
+
+
+def _places(turned: Mapping[Layer, int | None], weights: Weights) -> set[int]:
+    """Where Consts lie of which some numbers are `turned`: one alone may hold numbers that are wrong."""
+    blobs = (weights.checked(layer) for layer, count in turned.items() if count)
+    return {blob.offset for blob in blobs if blob is not None}
 
 
 def _is_zero(layers: Sequence[Layer], weights: Weights) -> bool:
@@ -116,6 +125,13 @@ def _numbers(layer: Layer, weights: Weights) -> list[int]:
     except WeightsError:  # the file changes; who reads it next reports it
         return []
     return numbers
+
+
+def check_unchanged(weights: Weights) -> Iterator[Diagnostic]:
+    """An error where the .bin was written to while it was read: nobody knows of which state what was read is."""
+    if weights.changed:
+        help = "check the model again when the file is complete"
+        yield Diagnostic("E502", f"`{weights.path}` was written to while it was read", help=help)
 
 
 def check_whole(model: Model, most: int | None) -> Iterator[Diagnostic]:

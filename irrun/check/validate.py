@@ -19,7 +19,7 @@ from irrun.check.mixing import mixed_types
 from irrun.check.order import check_order
 from irrun.check.origins import told_at_causes
 from irrun.check.rewiring import told_at_readers, told_of_edges
-from irrun.check.unread_weights import check_whole, of_another_model
+from irrun.check.unread_weights import check_unchanged, check_whole, of_another_model
 from irrun.check.variables import check_variables
 from irrun.diagnostics import FIRST, LONGEST_NAME, Diagnostic, Span, clipped, limited
 from irrun.ir.graph import Layer, Model, leading_to
@@ -177,6 +177,7 @@ def _validated(
         found = replace(found, weights=Weights(None))  # so that nothing is said of what it holds
         inference = infer(found.graph, found.weights, tensors, ignore=ignored)
     problems = _with_inferred(problems, found, inference, searched, sizes=not shapes)
+    problems += check_unchanged(found.weights)
     source = found.graph.element.source
     if isinstance(source, MendedSource):
         problems = [each for each in problems if each.code == "E101" or each.line not in source.unsure]

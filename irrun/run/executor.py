@@ -13,7 +13,7 @@ from weakref import proxy
 import numpy as np
 
 from irrun.check.ignoring import ignorable
-from irrun.check.infer import Inference, InferredLayer
+from irrun.check.infer import Inference, InferredLayer, infer
 from irrun.check.validate import GivenShapes, validate
 from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.engines import CHECK, PRECISIONS, REFERENCE, SINGLE_RUN_BYTES, SINGLE_RUN_OPERATIONS, load_engines
@@ -326,7 +326,8 @@ class GraphExecutor:
     def random_inputs(
         self, seed: int, shapes: GivenShapes | None = None, given: Mapping[str, Any] | None = None
     ) -> dict[str, Any]:
-        """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7.
+        """`given`, and a made-up array for every other input: normal floats, integers from 0 to 7, or fewer
+        where a layer needs that.
 
         `shapes` gives the shape of an input by name; a size that stays unknown is the smallest of a few that are
         within what the model declares, and that all layers can do with, or a size of weights. Raises InputError where
@@ -334,10 +335,18 @@ class GraphExecutor:
         """
         from irrun.run.random_inputs import random_inputs
 
-        def suits(shapes: GivenShapes) -> bool:
-            return validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).ok
+        def unsuited(shapes: GivenShapes) -> str | None:
+            errors = validate(self.model, shapes=shapes, searched=0, ignore=self._ignored).errors
+            return f"layer {errors[0].layer} cannot be computed: {errors[0].message}" if errors else None
 
-        return random_inputs(self.model, self._declared, seed, shapes or {}, given or {}, self.max_memory, suits)
+        def breaking(arrays: Mapping[int, Array]) -> bool:
+            parameters = self.model.graph.parameters
+            tensors = {parameters[n]: Tensor.of(array, self._declared[n].type) for n, array in arrays.items()}
+            inference = infer(self.model.graph, self.model.weights, tensors, self._ignored)
+            return any(found.severity == "error" for found in inference.diagnostics)
+
+        wanted = shapes or {}, given or {}, self.max_memory
+        return random_inputs(self.model, self._declared, seed, *wanted, unsuited, breaking)
 
     def _part(self, names: Sequence[tuple[str, ...]], values: Sequence[Value] | None) -> _Part:
         """The part of the model that makes `values`, which go by `names`; None are its Results."""

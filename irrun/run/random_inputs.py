@@ -27,13 +27,19 @@ _LARGER = 6
 _MOST_TRIED = 48
 """Sizes of weights that are tried besides, for sizes that follow from these."""
 
+_SMALL = 8
+"""Integers are drawn that are less: sizes of axes that they are indices of are rarely smaller."""
+
 _DRAWN_BYTES = 20
 """What an element takes while it is drawn, at most: it is converted to its type."""
 
-Suits = Callable[[GivenShapes], bool]
-"""Whether the layers of a model can do with these shapes of inputs, by their names."""
+Unsuited = Callable[[GivenShapes], str | None]
+"""Why some layer of a model cannot do with these shapes of inputs, by their names; None if all can."""
 
-Suit = Callable[[Mapping[int, Shape]], bool]
+Breaking = Callable[[Mapping[int, Array]], bool]
+"""Whether some layer breaks a rule with these inputs, by their positions."""
+
+Unsuiting = Callable[[Mapping[int, Shape]], str | None]
 """The same, by their positions."""
 
 
@@ -44,7 +50,8 @@ def random_inputs(
     shapes: GivenShapes,
     given: Mapping[str, Any],
     most: int,
-    suits: Suits,
+    unsuited: Unsuited,
+    breaking: Breaking,
 ) -> dict[str, Any]:
     """`given`, and arrays for the other inputs, of `most` bytes together at most.
 
@@ -72,22 +79,39 @@ def random_inputs(
         wished[number] = within
     names = {number: _key(model, number) for number in wished}
     fixed = {name: np.shape(array) for name, array in given.items()}
-    made = {}
+    made: dict[int, Array] = {}
     total = 0
 
-    def suit(shapes: Mapping[int, Shape]) -> bool:
+    def unsuiting(shapes: Mapping[int, Shape]) -> str | None:
         told = {names[number]: [_told(size) for size in shape] for number, shape in shapes.items()}
-        return suits({**fixed, **told})
+        return unsuited({**fixed, **told})
 
-    for number, shape in _sized(wished, suit, names, model):
+    for number, shape in _sized(wished, unsuiting, names, model):
         wanted = _DRAWN_BYTES * math.prod(shape)
         if wanted > most - total:
             name = names_of(model.graph.parameters[number])[0]
             message = f"input `{name}` of {shape_text(shape)} would take {as_text(wanted)} to make up"
             raise InputError(f"{message}, more than the limit of {as_text(most)}: ask for another shape with --shape")
         total += wanted
-        made[names[number]] = _random(tensors[number].type, tuple(map(int, shape)), rng)
-    return {**given, **made}
+        made[number] = _random(tensors[number].type, tuple(map(int, shape)), rng)
+    _lower(made, tensors, breaking, rng)
+    return {**given, **{names[number]: array for number, array in made.items()}}
+
+
+def _lower(made: dict[int, Array], tensors: Sequence[Tensor], breaking: Breaking, rng: np.random.Generator) -> None:
+    """Draw the integers again that break a rule, from fewer numbers: as far as that, known before a run, goes for them
+    alone, as for indices of an axis of few."""
+    whole = [number for number, array in made.items() if _is_whole(tensors[number].type) and array.size]
+    if not whole or not breaking({number: made[number] for number in whole}) or breaking({}):
+        return
+    for number in whole:
+        drawn = made[number]
+        for most in range(_SMALL - 1, -1, -1):
+            if not breaking({number: drawn}):
+                made[number] = drawn
+                break
+            if most:
+                drawn = _random(tensors[number].type, drawn.shape, rng, most)
 
 
 def _within(asked: Shape, declared: Shape) -> Shape | None:
@@ -116,7 +140,7 @@ def _sizes_of_weights(model: Model) -> list[int]:
 
 
 def _sized(
-    wished: Mapping[int, Shape], suit: Suit, names: Mapping[int, str], model: Model
+    wished: Mapping[int, Shape], unsuiting: Unsuiting, names: Mapping[int, str], model: Model
 ) -> Iterable[tuple[int, Shape]]:
     """Shapes with a number for each unknown size: the smallest of a few that all layers can do with.
 
@@ -124,6 +148,7 @@ def _sized(
     does for all of them they are found one by one, also among the sizes of weights. Raises InputError where none is.
     """
     unknown = any(isinstance(size, Dim) for sizes in wished.values() for size in sizes)
+    why: str | None = None
     for batches in (_TRIED[:1], _TRIED):
         for number in _TRIED if unknown else _TRIED[:1]:
             first = number if number in batches else 1
@@ -131,11 +156,13 @@ def _sized(
                 position: tuple(_number(size, number if axis else first) for axis, size in enumerate(sizes))
                 for position, sizes in wished.items()
             }
-            if not unknown or suit(shapes):
+            reason = unsuiting(shapes) if unknown else None
+            if reason is None:
                 return shapes.items()
+            why = why or reason
     others = _sizes_of_weights(model)
     for small in (_TRIED, _TRIED[_LARGER:]):
-        found = _one_by_one(wished, suit, (*small, *others, *_TRIED[: len(_TRIED) - len(small)]))
+        found = _one_by_one(wished, unsuiting, (*small, *others, *_TRIED[: len(_TRIED) - len(small)]))
         if found is not None:
             return found.items()
     listing = " ".join(
@@ -143,11 +170,11 @@ def _sized(
         for number, sizes in wished.items()
         if any(isinstance(size, Dim) for size in sizes)
     )
-    tried = f"{_TRIED[0]} to {_TRIED[-1]}"
-    raise InputError(f"no size that was tried ({tried}) suits all layers: give numbers in place of `?` in {listing}")
+    tried = f"no size that was tried ({_TRIED[0]} to {_TRIED[-1]}) suits all layers"
+    raise InputError(f"{tried}: give numbers in place of `?` in {listing}; with {_TRIED[0]}, {why}")
 
 
-def _one_by_one(wished: Mapping[int, Shape], suit: Suit, numbers: Sequence[int]) -> dict[int, Shape] | None:
+def _one_by_one(wished: Mapping[int, Shape], unsuiting: Unsuiting, numbers: Sequence[int]) -> dict[int, Shape] | None:
     """Shapes whose sizes are found in turn: for each the first number that layers can do with while those which follow
     are open still; None where there is none."""
     made = dict(wished)
@@ -158,7 +185,7 @@ def _one_by_one(wished: Mapping[int, Shape], suit: Suit, numbers: Sequence[int])
             for number in numbers:
                 own = made[position]
                 made[position] = (*own[:axis], _number(size, number), *own[axis + 1 :])
-                if suit(made):
+                if unsuiting(made) is None:
                     break
             else:
                 return None
@@ -186,14 +213,18 @@ def _finds(model: Model, name: str, number: int) -> bool:
         return False
 
 
-def _random(type: str, shape: Sequence[int], rng: np.random.Generator) -> Array:
+def _is_whole(type: str) -> bool:
+    return type in ("i4", "u4", "u2") or (type not in ("string", "boolean") and numpy_dtype(type).kind in "iu")
+
+
+def _random(type: str, shape: Sequence[int], rng: np.random.Generator, small: int = _SMALL) -> Array:
     if type == "string":
         letters = rng.integers(ord("a"), ord("z") + 1, (*shape, 5), np.int32)
         return np.array(letters).view("<U5").reshape(shape)
     if type == "boolean":
         return rng.random(shape) < 0.5
     dtype = numpy_dtype(type)
-    if dtype.kind in "iu" or type in ("i4", "u4", "u2"):
-        most = 1 << min(3, ELEMENT_TYPES[type].bits - (type[0] == "i"))
+    if _is_whole(type):
+        most = min(small, 1 << ELEMENT_TYPES[type].bits - (type[0] == "i"))
         return rng.integers(0, most, shape, np.int64).astype(dtype)
     return rng.standard_normal(shape, np.float32).astype(dtype)

@@ -148,11 +148,13 @@ class Doubt(NamedTuple):
     """What is doubtful about the data of a node, of which a run tells and goes on.
 
     `code` is the warning's where the data are constant. `port` is the input at fault, None where it is not one alone.
+    `refused` says that OpenVINO does not read such a layer.
     """
 
     message: str
     port: str | None = None
     code: str = UNSORTED
+    refused: bool = False
 
 
 WHOLE = "takes it for whole numbers"
@@ -338,9 +340,9 @@ class Node:
     supposed: bool = False
     sized: bool = True
 
-    def warn(self, message: str, port: str | None = None, code: str = UNSORTED) -> None:
-        """Say that the data are doubtful, which a run tells and goes on; `port` and `code` as in `Doubt`."""
-        self.doubts.append(Doubt(message, port, code))
+    def warn(self, message: str, port: str | None = None, code: str = UNSORTED, *, refused: bool = False) -> None:
+        """Say that the data are doubtful, which a run tells and goes on; `port` and others as in `Doubt`."""
+        self.doubts.append(Doubt(message, port, code, refused))
 
     def suppose(self) -> None:
         """Say that the shapes of the outputs are supposed, for the run to tell."""

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from ir_builder import Model
 
 import irrun
 from irrun.run.memory import Meter
@@ -59,6 +60,42 @@ def test_a_program_of_known_sizes(engine, limit, fits, tmp_path):
         with pytest.raises(irrun.ExecutionError, match=r"E603\]: an output of f32\[1000, 1000\]") as error:
             irrun.GraphExecutor(path, engine=engine, max_memory=limit)
         assert error.value.diagnostics[0].layer.name == "product"
+
+
+STILL = {"strides": "1,1", "dilations": "1,1", "pads_begin": "0,0", "pads_end": "0,0"}
+HALVED = {"strides": "2,2", "kernel": "2,2", "pads_begin": "0,0", "pads_end": "0,0", "exclude-pad": "true"}
+
+
+@pytest.mark.parametrize(
+    ("type", "other", "attributes"),
+    [
+        ("Convolution", np.ones((1, 1, 3, 3), F32), STILL),
+        ("AvgPool", None, HALVED),
+        ("Transpose", np.array([3, 2, 1, 0]), {}),
+    ],
+)
+def test_what_is_too_large_is_refused_before_anything_of_its_size_is_made(type, other, attributes, tmp_path):
+    net = Model()
+    inputs = [net.parameter("x", "f32", (1, 1, 40_000, 40_000)), *([] if other is None else [net.constant(other)])]
+    net.result(net.layer(type, inputs, [("f32", ())], **attributes)[0])
+    path = net.save(tmp_path)
+    if type == "Transpose":  # of which the kernel makes a view
+        assert irrun.GraphExecutor(path, max_memory=MB)
+    else:
+        assert peak_of_a_refusal(lambda limit: irrun.GraphExecutor(path, max_memory=limit), MB) < 20 * MB
+
+
+def test_means_of_many_windows_are_prepared_without_a_number_for_each(tmp_path):
+    net = Model()
+    x = net.parameter("x", "f32", (1, 1, 8_000, 8_000))
+    net.result(net.layer("AvgPool", [x], [("f32", (1, 1, 4_000, 4_000))], **HALVED)[0])
+    path = net.save(tmp_path)
+    tracemalloc.start()
+    try:
+        irrun.GraphExecutor(path, engine="numpy")
+        assert tracemalloc.get_traced_memory()[1] < 20 * MB
+    finally:
+        tracemalloc.stop()
 
 
 @ENGINES

@@ -48,14 +48,16 @@ COMPILERS = dict.fromkeys(
 
 
 def _counts(axes: Sequence[Axis], exclude_pad: bool) -> Array:
-    """How many elements count in each window [*windows], or in all of them []: the real ones, or with padding all."""
+    """How many elements count in each window [*windows], or in all of them []: the real ones, or with padding all. Axes
+    along which they are as many in all windows have size 1."""
     if not exclude_pad and any(axis.begin or axis.end for axis in axes):
         return np.array(prod(axis.kernel for axis in axes), np.float32)
     counts: Array = np.ones((), np.int64)
     for axis in axes:
         places = np.arange(axis.windows)[:, np.newaxis] * axis.stride - axis.begin
         places = places + np.arange(axis.kernel) * axis.dilation
-        counts = np.multiply.outer(counts, ((places >= 0) & (places < axis.size)).sum(axis=1))
+        real = ((places >= 0) & (places < axis.size)).sum(axis=1)
+        counts = np.multiply.outer(counts, real[:1] if (real == real[:1]).all() else real)
     return np.maximum(counts, 1).astype(np.float32)
 
 

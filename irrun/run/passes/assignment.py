@@ -30,7 +30,7 @@ from irrun.run.compiling import (
     work_of,
 )
 from irrun.run.internal_ops import DEQUANTIZE, QUANTIZE, REORDER
-from irrun.run.memory import owner_of
+from irrun.run.memory import outputs_text, owner_of, refusal
 from irrun.run.passes.kinds import Kinds
 from irrun.run.passes.setting import Setting, Taken, Views
 from irrun.run.program import VIEW, Instruction, Program, Storage
@@ -40,7 +40,8 @@ from irrun.spec.traits import Elementwise, Reshaping
 
 
 def assign(program: Program, setting: Setting) -> Program:
-    """Raises EngineFailed where an engine cannot bring a tensor into a layout of its own, or back."""
+    """Raises EngineFailed where an engine cannot bring a tensor into a layout of its own, or back, and ExecutionError
+    where a tensor of one takes more memory than there may be in use."""
     if not setting.engines:
         return program
     made = [number for instruction in program.instructions for part in instruction.parts for number in part.outputs]
@@ -91,6 +92,7 @@ class Assignment:
         if not known or not instruction.plain or not all(map(self._is_known, instruction.outputs)):
             self._keep(instruction)
             return
+        self._require_room(instruction, [n for n in instruction.operands if n is not None])
         if instruction.op is DEQUANTIZE and instruction.outputs[0] not in self._coded:
             self._coded[instruction.outputs[0]] = self._pending[instruction.outputs[0]] = instruction
             return
@@ -128,6 +130,7 @@ class Assignment:
 
     def _offer(self, instruction: Instruction, kind: Hashable) -> bool:
         """Whether an engine takes an instruction."""
+        self._require_room(instruction, instruction.outputs)
         asked: Engine | None = None
         for engine, count in self._choices(instruction):
             if asked is None or (engine is not asked and any(map(self._is_told_apart, instruction.operands))):
@@ -152,6 +155,16 @@ class Assignment:
             self._add_rest(instruction, count)
             return True
         return False
+
+    def _require_room(self, instruction: Instruction, numbers: Sequence[int]) -> None:
+        """Raises ExecutionError where one tensor alone is too large: engines may prepare what grows with its size."""
+        program, limit = self.program, self.setting.limit
+        for number in numbers:
+            storage = program.storage.get(number)
+            nbytes = program.storage[storage.root].nbytes if storage and storage.root in program.storage else 0
+            if nbytes > limit:
+                what = outputs_text([program.tensors[number]])
+                raise refusal(instruction.layer, what, nbytes, program.reserved, limit)
 
     def _choices(self, instruction: Instruction) -> list[tuple[Engine, int]]:
         """Engines by turns, each with as many posts as it takes. Element-wise ops are a pass over memory each: of them

@@ -4,17 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import field, fields, is_dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from irrun.check.infer import Inference, infer
+from irrun.check.unread_weights import check_unchanged
 from irrun.check.validate import GivenShapes, Report, given_tensors, validate
 from irrun.diagnostics import Diagnostic, limited
 from irrun.ir.collector import collector_paused
 from irrun.ir.graph import Layer, Model
 from irrun.ir.signature import TensorInfo, described, handed_out, names_of_inputs, names_of_results
 from irrun.ir.sources import Source
+from irrun.ir.weights import WeightsError
 from irrun.records import dataclass
 from irrun.spec.dims import Dim, Size
 from irrun.spec.op import Tensor
@@ -206,7 +209,12 @@ def inspected(
     if read_weights is None:
         read_weights = (report.model.weights.size or 0) <= MOST_READ
     held = report.model.weights
-    values = read_values(held, list(contents.paths)) if read_weights and held.size is not None else None
+    values = None
+    if read_weights and held.size is not None:
+        with suppress(WeightsError):  # of which is told
+            values = read_values(held, list(contents.paths))
+        if not any(found.code == "E502" for found in told):
+            more += check_unchanged(held)
     return Inspection(
         report.path,
         report.model.name,

@@ -3,21 +3,16 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterator
 
 import numpy as np
 
-from irrun.files import open_regular
 from irrun.ir.graph import Layer
 from irrun.ir.weights import Blob, Weights
 from irrun.records import dataclass
-from irrun.spec.dtypes import ELEMENT_TYPES, numpy_dtype
+from irrun.spec.dtypes import numpy_dtype
 
 MOST_READ = 1 << 26
 """Bytes of weights that are read without being asked for."""
-
-_BLOCK = 1 << 22
-"""Bytes that are read at once; a multiple of the width of any element."""
 
 _FLOATS = frozenset({"bf16", "f16", "f32", "f64"})
 
@@ -45,7 +40,7 @@ class Values:
 
 
 def read_values(weights: Weights, layers: list[Layer]) -> dict[Layer, Values]:
-    """What the constants hold that are right; those that cannot be read any more are left out."""
+    """What the constants hold that are right. Raises WeightsError where the file got shorter."""
     found: dict[Layer, Values] = {}
     known: dict[tuple[int, int, str], Values] = {}
     for layer in sorted(layers, key=lambda layer: _place(weights, layer)):
@@ -54,10 +49,7 @@ def read_values(weights: Weights, layers: list[Layer]) -> dict[Layer, Values]:
             continue
         key = (blob.offset, blob.end, blob.element_type)
         if key not in known:
-            values = _values(weights, blob)
-            if values is None:
-                continue
-            known[key] = values
+            known[key] = _values(weights, layer, blob)
         found[layer] = known[key]
     return found
 
@@ -67,37 +59,17 @@ def _place(weights: Weights, layer: Layer) -> int:
     return -1 if blob is None else blob.offset
 
 
-def _values(weights: Weights, blob: Blob) -> Values | None:
+def _values(weights: Weights, layer: Layer, blob: Blob) -> Values:
     digest = hashlib.blake2b(digest_size=16)
     counts = np.zeros(5, np.int64)
-    read = 0
-    for block in _blocks(weights, blob):
-        digest.update(block)
-        read += len(block)
+    left = blob.end - blob.offset
+    for block in weights.blocks(layer):
+        read = block[:left]
+        digest.update(read)
+        left -= len(read)
         if blob.element_type in _FLOATS:
-            counts += _counts(np.frombuffer(block, numpy_dtype(blob.element_type)))
-    if read != blob.end - blob.offset:
-        return None
+            counts += _counts(np.frombuffer(read, numpy_dtype(blob.element_type)))
     return Values(digest.hexdigest(), *map(int, counts))
-
-
-def _blocks(weights: Weights, blob: Blob) -> Iterator[bytes]:
-    """The bytes of a constant, some at a time; fewer where the file got shorter meanwhile."""
-    if weights.content is not None:
-        for begin in range(blob.offset, blob.end, _BLOCK):
-            yield bytes(weights.content[begin : min(begin + _BLOCK, blob.end)])
-        return
-    if weights.path is None or blob.end == blob.offset:
-        return
-    width = max(ELEMENT_TYPES[blob.element_type].bits // 8, 1)
-    try:
-        with open_regular(weights.path) as file:
-            file.seek(blob.offset)
-            for begin in range(blob.offset, blob.end, _BLOCK):
-                block = file.read(min(_BLOCK, blob.end - begin))
-                yield block[: len(block) // width * width]
-    except OSError:
-        return
 
 
 def _counts(numbers: np.ndarray[tuple[int], np.dtype[np.generic]]) -> np.ndarray[tuple[int], np.dtype[np.int64]]:

@@ -1,5 +1,7 @@
 """The map of the .bin, quantized weights, and what constants hold."""
 
+import os
+
 import ml_dtypes
 import numpy as np
 import pytest
@@ -7,6 +9,7 @@ from ir_builder import Model
 from run.compressed_models import constant, convert, packed
 
 import irrun
+from irrun.tools.inspect.values import read_values
 
 
 def added(m, x, *constants):
@@ -171,3 +174,22 @@ def test_a_constant_beyond_the_end_leaves_the_others_readable(tmp_path):
     assert [d.code for d in found.diagnostics] == ["E503"]
     assert [weight.values is None for weight in found.weights.constants] == [False, True]
     assert found.provenance.weights is None
+
+
+@pytest.mark.parametrize("how", ["cut off", "written to"])
+def test_a_bin_that_changes_while_it_is_read_is_an_error(how, tmp_path, monkeypatch):
+    m = Model()
+    m.result(added(m, m.parameter("x", "f32", (4,)), m.constant(np.float32([1, 2, 3, 4]))))
+    path = m.save(tmp_path)
+    weights = path.with_suffix(".bin")
+
+    def after_a_change(*given):
+        if how == "cut off":
+            os.truncate(weights, 4)
+        else:
+            os.utime(weights, (0, 0))
+        return read_values(*given)
+
+    monkeypatch.setattr("irrun.tools.inspect.inspection.read_values", after_a_change)
+    (found,) = irrun.inspect(path).diagnostics
+    assert (found.code, found.message) == ("E502", f"`{weights}` was written to while it was read")
