@@ -11,7 +11,7 @@ from irrun.tools.compare.sides.computing import Computing
 from irrun.tools.compare.sides.contract import Observation, Runtime, Steps
 from irrun.tools.compare.sides.tensors import bound, computed, tensors_of, wanted
 
-NOT_MADE = "it is not made on its own: it is computed together with other layers, before the run, or by none"
+NOT_MADE = "not made alone, but together with other layers, before the run, or by none"
 
 AS_DECLARED = ("declared", "f64")
 """Precisions that nothing is lost in."""
