@@ -10,6 +10,8 @@ to be rounded, it stays as it was.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -45,13 +47,19 @@ def attend(program: Program, setting: Setting) -> Program:
     return search.program
 
 
+@cache
+def _with_mask(causal: str) -> Mapping[str, Any]:
+    """The attributes of an attention, by the name of that which makes it causal, shared by all: so they are of one
+    kind."""
+    return {causal: False}
+
+
 class _Search:
     """Looks for products of weights with values, and for what the weights are made of; a `program` in the making."""
 
     def __init__(self, program: Program, setting: Setting) -> None:
         self.program, self._setting = program.begun(), setting
         self._makers, self._readers = program.makers(), program.sole_readers()
-        self._attrs: dict[str, Any] = {}  # the same of all attentions: so they are of one kind
 
     def add(self, instruction: Instruction) -> None:
         """Add an instruction, or the attention that it ends."""
@@ -118,7 +126,7 @@ class _Search:
         op = registry().attention  # which loads more ops: most models with a softmax do without
         attending = op.trait(Attending)
         assert attending is not None, "it is one"
-        self._attrs[attending.causal] = False
+        attrs = _with_mask(attending.causal)
         scale = np.array(factor, numpy_dtype(type))
         known = [None if number is None else program.known(number) for number in (query, key, value, mask)]
         known.append(Tensor(type, (), scale))
@@ -127,7 +135,7 @@ class _Search:
         if mask is not None and not self._rank(mask):  # attention takes one number for 0
             return False
         try:
-            found = op.infer(known, self._attrs)
+            found = op.infer(known, attrs)
         except Violation:
             return False
         if found.doubts or found.tolerated:  # as masks of one number for all keys, which it does not have
@@ -138,7 +146,7 @@ class _Search:
         if turning is not None:
             program.instructions.append(turning)
         told = {"types": found.types, "open": not found.complete}
-        program.instructions.append(last.changed(op=op, attrs=self._attrs, inputs=inputs, **told))
+        program.instructions.append(last.changed(op=op, attrs=attrs, inputs=inputs, **told))
         return True
 
     def _turning(self, number: int | None) -> Instruction | None:
