@@ -373,7 +373,9 @@ def test_statistics_are_those_that_are_defined_for_every_type(name, by):
     for size in (1, 2, 7, 8, 9, 15, 16, 17, 31, 100, 4_099):
         array = numbers_of(dtype, size, 1)
         as_defined(taken_by(by, array)[0], array)
-    plain = (np.random.default_rng(2).standard_normal(3_001) * 3).clip(0 if dtype.kind == "u" else -9, 9)
+    plain = (np.random.default_rng(2).standard_normal(3_001) * 3).clip(-9, 9)
+    if "int" in dtype.name:  # casts of floats that do not fit have no defined result
+        plain = plain.clip(ml_dtypes.iinfo(dtype).min, ml_dtypes.iinfo(dtype).max)
     array = plain.astype(np.float32).astype(dtype)
     as_defined(taken_by(by, array)[0], array)
 
