@@ -46,6 +46,11 @@ def test_results_are_compared_with_those_expected(doubled, tmp_path):
     assert irrun("execute", doubled, "--inputs", inputs, "--expect", wrong, "--atol", "1").returncode == 0
 
 
+def test_arrays_that_numpy_has_saved_without_names_are_the_inputs_in_order(doubled, tmp_path):
+    np.savez(tmp_path / "x.npz", np.float32([[1, 2]]))
+    assert irrun("execute", doubled, "--inputs", tmp_path / "x.npz").stdout == "y f32[1, 2]\n[[2. 4.]]\n"
+
+
 def test_outputs_of_which_nothing_is_expected_are_named(tmp_path):
     import irrun as package
 

@@ -263,7 +263,8 @@ def _sorted(problems: Sequence[Diagnostic], path: Path) -> list[Diagnostic]:
 
 
 def find_input(model: Model, name: str | int) -> int:
-    """The number of the input that goes by `name`, or by its position. Raises ValueError listing the inputs."""
+    """The number of the input that goes by `name`, or by its position, also as numpy writes that for arrays that are
+    saved without names. Raises ValueError listing the inputs."""
     from irrun.ir.signature import names_of_inputs
 
     name, parameters = str(name), model.graph.parameters
@@ -271,8 +272,9 @@ def find_input(model: Model, name: str | int) -> int:
     matches = [number for number, names in enumerate(listed) if name in names]
     if len(matches) == 1:
         return matches[0]
-    if not matches and name.isdecimal() and len(name) < _DIGITS and int(name) < len(parameters):
-        return int(name)
+    position = name.removeprefix("arr_")
+    if not matches and position.isdecimal() and len(position) < _DIGITS and int(position) < len(parameters):
+        return int(position)
     listing = ", ".join(f"`{names[0]}`" for names in listed) or "none"
     what = "is the name of several inputs" if matches else "is no input"
     raise ValueError(f"`{clipped(name, LONGEST_NAME)}` {what} of the model; its inputs are {listing}")

@@ -32,7 +32,7 @@ def doubled(tmp_path):
 def test_inputs_go_by_name_by_position_and_by_number(doubled):
     executor = irrun.GraphExecutor(doubled)
     x = np.float32([[1, 2]])
-    for inputs in ({"x": x}, [x], {"0": x}):
+    for inputs in ({"x": x}, [x], {"0": x}, {"arr_0": x}):
         assert executor.run(inputs)["y"].tolist() == [[2, 4]]
 
 

@@ -12,6 +12,7 @@ from typing import Any
 
 import numpy as np
 
+from irrun.check.validate import find_input
 from irrun.diagnostics import ExecutionError, InputError
 from irrun.files import Unwritten, temporary
 from irrun.ir.graph import Layer, Model
@@ -103,22 +104,28 @@ def _named(name: str, port: int) -> str:
 
 
 def _is_input(model: Model, name: str) -> bool:
-    parameters = model.graph.parameters
-    return any(name in names_of(layer) for layer in parameters) or (
-        name.isdecimal() and int(name[:9]) < len(parameters)
-    )
+    try:
+        find_input(model, name)
+    except ValueError:
+        return any(name in names_of(layer) for layer in model.graph.parameters)  # a run tells why it is none of one
+    return True
+
+
+def _positions(number: int) -> tuple[str, str]:
+    """What the input at a position goes by where names do not count: see `find_input`."""
+    return str(number), f"arr_{number}"
 
 
 def _inputs_of(before: Model, after: Model, partner: Mapping[Layer, Layer], given: Mapping[str, Any]) -> dict[str, Any]:
     """What the second model is given: by its own names, else what its partner in the first model is given."""
     found: dict[str, Any] = {}
     back = {y: x for x, y in partner.items()}
-    places = {layer: str(number) for number, layer in enumerate(before.graph.parameters)}
+    places = {layer: _positions(number) for number, layer in enumerate(before.graph.parameters)}
     for number, layer in enumerate(after.graph.parameters):
         own = [name for name in names_of(layer) if name in given]
         other = back.get(layer)
-        theirs = [] if other is None else [name for name in (*names_of(other), places[other]) if name in given]
-        names = own or theirs or [name for name in (str(number),) if name in given]
+        theirs = [] if other is None else [name for name in (*names_of(other), *places[other]) if name in given]
+        names = own or theirs or [name for name in _positions(number) if name in given]
         if not names:
             raise InputError(f"no array for input `{names_of(layer)[0]}` of {after.path}")
         found[str(number)] = given[names[0]]

@@ -69,6 +69,8 @@ def test_the_first_tensor_that_differs_is_said(tmp_path):
     np.savez(tmp_path / "inputs.npz", image=np.zeros((1, 3, 16, 16), np.float32))
     done = irrun("diff", SAMPLE, SAMPLE, "--numeric", tmp_path / "inputs.npz")
     assert f"tensors that both have are equal, floats within {TOLERANCE}" in done.stdout
+    np.savez(tmp_path / "inputs.npz", np.zeros((1, 3, 16, 16), np.float32))  # which has no name
+    assert irrun("diff", SAMPLE, SAMPLE, "--numeric", tmp_path / "inputs.npz").stdout == done.stdout
 
 
 def test_what_floats_may_differ_by_is_what_is_said():
