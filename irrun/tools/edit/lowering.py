@@ -111,7 +111,7 @@ def _replaced(model: Model, layer: Layer, node: InferredLayer, lowering: Lowerin
     reason = _differs(layer, node, lowering, attrs | changed, order, tensors, contents)
     if reason is not None:
         return reason
-    _write(model, layer, older, changed, order)
+    _write(model, layer, older, changed, order, contents)
     return None
 
 
@@ -198,7 +198,12 @@ def _same_sizes(shape: Shape | None, other: Shape | None) -> bool:
 
 
 def _write(
-    model: Model, layer: Layer, older: Op, changed: Mapping[str, Any], order: Sequence[int | np.ndarray[Any, Any]]
+    model: Model,
+    layer: Layer,
+    older: Op,
+    changed: Mapping[str, Any],
+    order: Sequence[int | np.ndarray[Any, Any]],
+    contents: Contents,
 ) -> None:
     """Make a layer one of the older op, which has the names of its attributes in common with the newer one."""
     known = {attr.name for attr in older.attrs}
@@ -220,11 +225,15 @@ def _write(
     for name, text in kept.items():
         model.set_attribute(made, name, changed.get(name, text))
     made.rt_info = layer.rt_info
-    _take_over(model, layer, made.outputs)
+    _take_over(model, layer, made.outputs, contents)
 
 
-def _take_over(model: Model, layer: Layer, outputs: Sequence[Value]) -> None:
-    """Let values take the places, and the names, of the outputs of a layer, which goes."""
+def _take_over(model: Model, layer: Layer, outputs: Sequence[Value], contents: Contents) -> None:
+    """Let values take the places, and the names, of the outputs of a layer, which goes.
+
+    What was known of these is known of them: layers that read them are looked at before all is inferred again.
+    """
+    contents.inference.nodes[outputs[0].layer] = contents.inference.nodes[layer]
     for value, other in zip(layer.outputs, outputs, strict=False):
         names, other.port.precision, other.port.dims = value.port.names, value.port.precision, value.port.dims
         for reader, number in list(value.consumers):
@@ -250,6 +259,6 @@ def _decomposed(model: Model, layer: Layer, node: InferredLayer, build: Decompos
         made: Value = build(make, known, node.attrs)
     except ValueError as error:
         return str(error)
-    _take_over(model, layer, [made])
+    _take_over(model, layer, [made], contents)
     model.rename(made.layer, layer.name)
     return None

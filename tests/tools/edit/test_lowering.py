@@ -47,6 +47,18 @@ def test_pools_of_opset14():
     assert lowered(model, "opset1") == [("MaxPool", "opset1")]
 
 
+def test_rows_of_newer_ops_are_lowered_whole():
+    """Each is one that reads another one's result, which is an older op's by then, as in the pyramids of YOLO."""
+    with irrun.build("m", opset=16) as g:
+        y = g.Parameter("f32[1,2,3,4]", name="x")
+        for _ in range(12):
+            window = {"strides": [1, 1], "dilations": [1, 1], "kernel": [3, 3]}
+            y, _ = g.op("MaxPool-14", y, pads_begin=[1, 1], pads_end=[1, 1], **window)
+            y = g.op("SoftMax-8", y, axis=-1)
+        g.Result(y)
+    assert sorted(lowered(g.model, "opset1")) == [("MaxPool", "opset1")] * 12 + [("SoftMax", "opset1")] * 12
+
+
 @pytest.mark.parametrize("type", ["MaxPool-14", "AvgPool-14"])
 def test_pools_of_torch_are_rounded_up_where_that_gives_as_many_windows(type):
     def pool(**window):
