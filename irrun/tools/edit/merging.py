@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from irrun.check.infer import infer
 from irrun.check.validate import find_input
 from irrun.files import is_there
 from irrun.ir.attribute_editing import data_of
 from irrun.ir.editing import number_ports
 from irrun.ir.graph import Layer, Model, Value
 from irrun.ir.reader import read_model
-from irrun.ir.signature import names_of_results
+from irrun.ir.signature import names_of, names_of_results
 from irrun.records import dataclass
 
 
@@ -28,8 +29,8 @@ def append(model: Model, given: str) -> Joined:
     """Let another model follow: what is given is its path, and behind it a line `OUTPUT=INPUT` for each of its inputs
     that reads an output; where both have one, that needs no line.
 
-    Inputs that read none become inputs, outputs that are read are none any more. Raises ValueError, and IRError where
-    the other model cannot be read.
+    Inputs that read none become inputs, outputs that are read are none any more. Raises ValueError, also where an
+    input declares another type than the output has, and IRError where the other model cannot be read.
     """
     path, *pairs = given.split("\n")
     if not is_there(path):
@@ -37,6 +38,7 @@ def append(model: Model, given: str) -> Joined:
     other = read_model(path).copy()
     _check_variables(model, other)
     joined = Joined(Path(path), list(other.graph.layers), _mapped(model, other, pairs))
+    _check_types(model, joined.mapped)
     _join(model, other, joined.mapped)
     return joined
 
@@ -75,6 +77,16 @@ def _check_variables(model: Model, other: Model) -> None:
     shared = sorted(name for name in ours & theirs if name)
     if shared:
         raise ValueError(f"both models have a variable `{shared[0]}`")
+
+
+def _check_types(model: Model, mapped: Mapping[Layer, Layer]) -> None:
+    """Whether outputs are of the types that inputs declare: a Convert behind one would take others, and do nothing."""
+    inference = infer(model.graph, model.weights)
+    for parameter, result in mapped.items():
+        given, wanted = inference.tensor(result.inputs[0]).type, parameter.attributes.get("element_type", "dynamic")
+        if "dynamic" not in (given, wanted) and given != wanted:
+            names = names_of_results(model.graph)[model.graph.results.index(result)]
+            raise ValueError(f"output `{names[0]}` is {given}, but input `{names_of(parameter)[0]}` takes {wanted}")
 
 
 def _join(model: Model, other: Model, mapped: Mapping[Layer, Layer]) -> None:

@@ -384,6 +384,16 @@ def test_append_joins_what_was_cut(inputs, tmp_path):
     np.testing.assert_allclose(run(whole, inputs)["probabilities"], expected, rtol=1e-6)
 
 
+def test_append_of_a_model_that_takes_another_type(tmp_path):
+    """Its Convert would be one of f32 to f32, and let fractions through."""
+    with irrun.build("bytes") as g:
+        g.Result(g.ReLU(g.Convert(g.Parameter("u8[?,10]", name="pixels"), destination_type="f32"), name="y"))
+    irrun.write_model(g.model, tmp_path / "bytes.xml")
+    model = irrun.read_model(CNN)
+    with pytest.raises(EditError, match="output `probabilities` is f32, but input `pixels` takes u8"):
+        edit(model, [Step("append", str(tmp_path / "bytes.xml"))])
+
+
 def test_append_of_a_model_with_bodies_and_equal_names(tmp_path):
     path = SAMPLES / "stateful-loop" / "model.xml"
     model = irrun.read_model(path)
