@@ -102,15 +102,19 @@ def record(
             raise error.__cause__ from None
         if whole:
             raise
-    if home.owners and not came:
-        recording.close()
-        raise InputError(f"the run on these inputs does not come by {home}{tour.instead()}")
+    open = False
     for layer in home.graph.layers:
         if layer.type != "Const":
             for value in layer.outputs:  # which no run computes where it is known before, such as a count of iterations
                 tensor = types.tensor(value)
                 if tensor.known and tensor.value is not None:
                     keep(value, tensor.value)
+                else:
+                    open = True
+    if home.owners and not came:
+        recording.close()
+        instead = tour.instead() if open else ": all of it is known before, so no run computes any of it"
+        raise InputError(f"the run on these inputs does not come by {home}{instead}")
     return recording
 
 

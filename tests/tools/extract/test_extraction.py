@@ -135,6 +135,18 @@ def test_the_only_iteration_of_a_loop_is_given_its_number(tmp_path):
         assert [1, 2] in [array.tolist() for array in part.outputs.values()]
 
 
+def test_a_body_of_which_all_is_known_before_is_refused_as_that():
+    """No other inputs would help."""
+    with irrun.build("m", opset=13) as g:
+        then, other = g.body(), g.body()
+        then.Result(then.LogicalNot(then.Constant(np.array(True))))
+        other.Result(other.Constant(np.array(True)))
+        g.Result(g.op("If", g.Parameter("boolean[]", name="c"), then_body=then, else_body=other, name="choice"))
+    told = "does not come by choice/then_body.*: all of it is known before, so no run computes any of it"
+    with pytest.raises(irrun.InputError, match=told):
+        irrun.extract(g.model, inputs={"c": np.array(True)}, body="choice/then_body")
+
+
 def test_an_iteration_that_was_not_run_is_refused():
     for number in (3, -4):
         told = rf"does not come by Loop_13276/body\[{number}\]: it runs body of `Loop_13276` 3 times, \[0\] to \[2\]"
