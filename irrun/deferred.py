@@ -20,10 +20,17 @@ class _Deferred(ModuleType):
         assert spec.loader is not None
         if name == "__path__" and spec.submodule_search_locations is None:
             raise AttributeError(name)  # `from module import name` asks for it
+        before = dict(vars(self))
         self.__class__ = ModuleType  # type: ignore[assignment]
         if spec.submodule_search_locations is not None:
             self.__path__ = spec.submodule_search_locations
-        spec.loader.exec_module(self)
+        try:
+            spec.loader.exec_module(self)
+        except BaseException:  # as of a signal, which modules in C that only try whether a name is there may swallow
+            vars(self).clear()
+            vars(self).update(before)
+            self.__class__ = _Deferred
+            raise
         return getattr(self, name)
 
 

@@ -274,6 +274,22 @@ def test_numpy_has_its_types_where_somebody_asks_for_them():
     assert done.stdout.startswith("False\nTrue True ")
 
 
+def test_a_module_whose_loading_is_interrupted_is_loaded_when_it_is_asked_again(tmp_path):
+    """As by a signal while lxml tries which names `inspect` has, for which any error is an answer."""
+    (tmp_path / "late.py").write_text("import sys\nif sys.argv.pop() == 'stop': sys.exit(143)\nname = 1\n")
+    script = (
+        "import sys\n"
+        "from irrun.deferred import defer\n"
+        "sys.argv = ['go', 'stop']\n"
+        "defer('late', known=2)\n"
+        "import late\n"
+        "try: late.name\n"
+        "except SystemExit: print(late.known, late.name, late.known)"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True, cwd=tmp_path)
+    assert done.stdout == "2 1 2\n"
+
+
 def loaded(*arguments):
     """`["numpy"]` where a command loads that, and does not only make it ready to be loaded."""
     script = (
