@@ -89,6 +89,7 @@ def test_a_target_that_cannot_be_reached_says_where(tmp_path):
         ((), "nothing to do"),
         (("--reshape", "x=1"), "`x` is no input of the model; its inputs are `image`"),
         (("--weights", "f8"), "`f8` is not one of f16, f32"),
+        (("--fold", "--tolerance", "0.1"), "--tolerance says what --verify allows: give --verify FILE, too"),
         (("--mean", "1", "--scale", "2", "--mean", "3"), "it is given twice for input `image`"),
     ],
 )

@@ -38,6 +38,7 @@ def test_without_a_run_there_is_the_model_alone(tmp_path):
         ((), 2, "say which part"),
         (("--to", "Relu_50", "--save-inputs", "x.npz"), 2, "needs a run"),
         (("--to", "Relu_50", "--around", "Relu_50"), 2, "does not go with"),
+        (("--to", "Relu_50", "--distance", 2), 2, "--distance is that from a layer: name it with --around"),
         (("--to", "Relu_50", "--inputs", SAMPLES / "cnn" / "expected.npz"), 1, "error: "),
     ],
 )

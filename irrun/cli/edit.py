@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from irrun.cli.configuration import overrides
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import MAX_MEMORY, Number, failures_said, ops_option, say, show, tell, warnings_said
 from irrun.cli.progress import progress
@@ -122,6 +123,8 @@ def edit(
 
     Exit status: 0 fine; 1 the model is at fault, or results differ; 2 wrong use.
     """
+    if archive is None and overrides(context, "tolerance"):
+        raise click.UsageError("--tolerance says what --verify allows: give --verify FILE, too", context)
     require_files(context, path, archive)
     steps = _steps(context, given, pairs)
     _keep_apart(context, path, weights, archive, steps, output)

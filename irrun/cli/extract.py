@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import advice
+from irrun.cli.configuration import overrides
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing, written_file
 from irrun.cli.options import (
     INPUTS,
@@ -112,6 +113,8 @@ def extract(
     require_random(context, seed, shapes)
     if around is not None and (begins or ends):
         raise click.UsageError("--around does not go with --from and --to", context)
+    if around is None and overrides(context, "distance"):
+        raise click.UsageError("--distance is that from a layer: name it with --around", context)
     if not (begins or ends or around or body):
         raise click.UsageError("say which part: --from, --to, --around or --body", context)
     kept = (save_inputs or _beside(output, "inputs"), save_outputs or _beside(output, "expected"))

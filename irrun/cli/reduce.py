@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from irrun.cli.comparing import CONFIG, advice
+from irrun.cli.configuration import overrides
 from irrun.cli.files import keep_apart, require_files, writing
 from irrun.cli.options import (
     INPUTS,
@@ -120,6 +121,12 @@ def reduce(
         raise click.UsageError(f"give one of {', '.join(asked)} and --nonfinite", context)
     if (fail_code is not None or pattern is not None) and command is None:
         raise click.UsageError("--fail-code and --fail-regex go with --check", context)
+    if tolerances and diverges is None:
+        raise click.UsageError("--tol goes with --diverges", context)
+    if config and diverges is None and device is None:
+        raise click.UsageError("--config goes with --diverges and --fails-to-compile", context)
+    if overrides(context, "precision") and not nonfinite:
+        raise click.UsageError("--precision goes with --nonfinite", context)
     running = archive is not None or seed is not None
     require_random(context, seed, shapes)
     if not running and device is None and diagnostic is None:
