@@ -422,3 +422,14 @@ def test_what_is_no_array_and_no_model_is_said():
 def test_a_shape_is_a_sequence_of_sizes(shape):
     with pytest.raises(ValueError, match=f"the shape of `image` is {shape!r}, expected a sequence of sizes"):
         irrun.validate(CNN, shapes={"image": shape})
+
+
+def test_shapes_are_those_of_named_inputs():
+    told = r"`shapes` is \[1, 3\], expected shapes by names of inputs, such as \{'x': \('\?', 3\)\}"
+    for call in (
+        irrun.validate,
+        irrun.inspect,
+        lambda path, shapes: irrun.GraphExecutor(path).random_inputs(0, shapes),
+    ):
+        with pytest.raises(TypeError, match=told):
+            call(CNN, shapes=[1, 3])

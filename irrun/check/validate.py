@@ -286,8 +286,15 @@ def given_tensors(model: Model, shapes: GivenShapes) -> dict[Layer, Tensor]:
     names: dict[str, Dim] = {}
     return {
         parameters[find_input(model, name)]: Tensor("dynamic", given_shape(sizes, name, names))
-        for name, sizes in shapes.items()
+        for name, sizes in by_input(shapes)
     }
+
+
+def by_input(shapes: GivenShapes) -> Iterable[tuple[str, Sequence[Any]]]:
+    """The names of inputs with their shapes. Raises TypeError for shapes without names."""
+    if not isinstance(shapes, Mapping):
+        raise TypeError(f"`shapes` is {shapes!r}, expected shapes by names of inputs, such as {{'x': ('?', 3)}}")
+    return shapes.items()
 
 
 def given_shape(sizes: Sequence[Any], input: str, names: dict[str, Dim]) -> Shape:

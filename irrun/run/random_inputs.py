@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from irrun.check.validate import GivenShapes, find_input, given_shape
+from irrun.check.validate import GivenShapes, by_input, find_input, given_shape
 from irrun.diagnostics import InputError
 from irrun.ir.graph import Model
 from irrun.ir.signature import names_of, names_of_inputs
@@ -60,7 +60,7 @@ def random_inputs(
     rng = np.random.default_rng(seed)
     try:
         present = {find_input(model, name) for name in given}
-        asked = {find_input(model, name): given_shape(sizes, name, {}) for name, sizes in shapes.items()}
+        asked = {find_input(model, name): given_shape(sizes, name, {}) for name, sizes in by_input(shapes)}
     except ValueError as error:
         raise InputError(str(error)) from None
     wished: dict[int, Shape] = {}
