@@ -69,7 +69,8 @@ def as_text(size: int) -> str:
 def refusal(layer: Layer, what: str, wanted: int, live: int, limit: int) -> ExecutionError:
     """The error that a layer asks for more than there may be; `live` bytes are in use already."""
     beside = f" beside {as_text(live)} in use" if live else ""
-    message = f"{what} would take {as_text(wanted)} ({wanted} bytes){beside}, more than the limit of {as_text(limit)}"
+    exact = f" ({wanted} bytes)" if wanted >= 1024 else ""
+    message = f"{what} would take {as_text(wanted)}{exact}{beside}, more than the limit of {as_text(limit)}"
     help = "is a size wrong? Else allow more with --max-memory, or GraphExecutor(..., max_memory=bytes)"
     return ExecutionError([Diagnostic("E603", message, layer.span, layer.label, help, file=None)])
 
