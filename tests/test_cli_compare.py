@@ -48,6 +48,8 @@ def test_agreement_ends_with_0_and_a_table():
     assert "engine:numpy: they agree (1 output, " in lines[-1]
     assert any(line.endswith(" more tensors, which are no worse") for line in lines)
     assert done.stderr == ""
+    done = irrun("compare", CNN, "engine:numpy", "--inputs", INPUTS, "--top", 10)
+    assert "\nand 1 more tensor, which is no worse\n" in done.stdout
 
 
 def test_a_fault_ends_with_1_at_the_line_of_its_layer(recorded):

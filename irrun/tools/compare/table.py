@@ -61,7 +61,7 @@ def table(comparison: Comparison, top: int | None = None) -> str:
         parts.append(_aligned(tensors))
         left = len(comparison.tensors) - len(chosen)
         if left:
-            parts.append(f"and {left:,} more tensors, which are no worse\n")
+            parts.append(f"and {left:,} more tensor{'s, which are' if left > 1 else ', which is'} no worse\n")
     if comparison.tensors and comparison.setting is not None:
         parts.append(f"tensors are those with {comparison.setting}, as nobody sees what is kept in fewer bits\n")
     if comparison.untapped:
