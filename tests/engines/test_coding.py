@@ -181,3 +181,17 @@ def test_numbers_of_an_example() -> None:
 def test_few_codes_are_left_to_others() -> None:
     work = work_of(QUANTIZE, {"coding": CODINGS[0]}, [np.zeros((1, 100), np.float32)], [((1, 100), "i8")])
     assert engine().compile(work) is None
+
+
+@pytest.mark.parametrize("lies", [np.ascontiguousarray, turned])
+def test_codes_of_each_channel_are_not_those_of_each_place_in_a_row(lies: Any) -> None:
+    """Even where there are as many: the columns are channels where these come last."""
+    data = lies(np.random.default_rng(6).standard_normal((1, 24, 30, 24)).astype(np.float32))
+    scale = tuple(2.0 ** -(2 + np.arange(24) % 5))
+    low, high = tuple(-127 * own for own in scale), tuple(127 * own for own in scale)
+    coding = Coding(Grid("i8", scale, 0), low, high, (-127,) * 24, (255,) * 24)
+    work = work_of(QUANTIZE, {"coding": coding}, [data], [(data.shape, "i8")])
+    found = engine().compile(work)
+    assert (found is not None) == (lies is turned)
+    if found is not None:
+        assert np.array_equal(computed(found, work, [data])[0], OP.kernel(data, coding=coding))

@@ -70,7 +70,7 @@ def requantization(
     stages: list[Stage] = [first]
     for post in work.posts:
         found = _rounding(work, post, axis) if post.name == FAKE_QUANTIZE else None
-        found = _coding(post.attrs["coding"]) if post.name == QUANTIZE else found
+        found = _coding(post.attrs["coding"], axis) if post.name == QUANTIZE else found
         found = found or _constant(work, post, axis) or _limits(post, stages)
         found = found or laid.codes(post, images, columns) or laid.posted(post, sizes)
         if found is None:
@@ -209,9 +209,12 @@ def _constant(work: Work, post: Post, axis: int) -> list[Stage] | None:
     return [Affine(-one, values) if post.reflected else Affine(one, -values)]
 
 
-def _coding(coding: Coding) -> list[Stage]:
-    """What makes codes, but for the rounding."""
+def _coding(coding: Coding, axis: int) -> list[Stage] | None:
+    """What makes codes, but for the rounding; None where it is another thing for each channel, and these are none of
+    the columns."""
     factor, shift, least, most = coding.linear()
+    if axis != 1 and max(own.size for own in (factor, shift, least, most)) > 1:
+        return None
     limits = np.iinfo(numpy_dtype(coding.grid.type))
     return [Affine(factor, shift), Limits(np.maximum(least, limits.min), np.minimum(most, limits.max))]
 
