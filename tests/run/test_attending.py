@@ -289,6 +289,7 @@ def test_where_each_layer_is_rounded(precision, tmp_path):
     assert not any(attentions(ours))
 
 
+@pytest.mark.filterwarnings("ignore:bf16 is emulated")
 def test_scores_are_not_rounded_to_bf16(tmp_path):
     """Queries, keys, values and results are, as those of attention are that is one op."""
     b = model()
