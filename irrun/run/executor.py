@@ -258,7 +258,7 @@ class GraphExecutor:
 
         Raises InputError where they do not fit, ExecutionError where the data break a constraint of a layer, ValueError
         where `outputs` has what is no name of a tensor, or of several ones, TypeError for an `observer` that cannot be
-        called.
+        called, or a `profile` that is none.
 
         >>> import irrun
         >>> executor = irrun.GraphExecutor("samples/cnn/model.xml")

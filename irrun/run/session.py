@@ -158,8 +158,7 @@ class Session:
         **named: Any,
     ) -> Results:
         """As `GraphExecutor.run`. A run that fails leaves all variables as they were."""
-        if observer is not None and not callable(observer):
-            raise TypeError(f"`observer` is {observer!r}, expected what can be called with an irrun.Event")
+        _check_told(observer, profile)
         part = self._executor.part(outputs)
         arrays = self._executor.bind(part, inputs, named)
         if not self._executor.stateful:
@@ -223,3 +222,14 @@ class Session:
         """Raises RuntimeError in a run that this thread is in, as an observer may be."""
         if self._lock._is_owned():  # type: ignore[attr-defined] # as threading.Condition asks
             raise RuntimeError("the session is in a run, which has to end first; executor.session() makes another one")
+
+
+def _check_told(observer: object, profile: object) -> None:
+    """Whether these can be told of a run. Raises TypeError."""
+    if observer is not None and not callable(observer):
+        raise TypeError(f"`observer` is {observer!r}, expected what can be called with an irrun.Event")
+    if profile is not None:
+        from irrun.run.profile import Profile
+
+        if not isinstance(profile, Profile):
+            raise TypeError(f"`profile` is {profile!r}, expected an irrun.Profile, which takes times down")

@@ -240,6 +240,8 @@ def test_what_cannot_be_called_is_no_observer(tmp_path):
     b.result(b.one("ReLU-1", anything(b, "f4", (2,))))
     with pytest.raises(TypeError, match=r"^`observer` is 3, expected what can be called with an irrun\.Event$"):
         irrun.GraphExecutor(saved(b, tmp_path)).run([F32([1, 2])], observer=3)
+    with pytest.raises(TypeError, match=r"^`profile` is True, expected an irrun\.Profile, which takes times down$"):
+        irrun.GraphExecutor(saved(b, tmp_path)).run([F32([1, 2])], profile=True)
 
 
 def _raise(message):
