@@ -19,7 +19,7 @@ from irrun.engines.axes import dense_strides
 from irrun.engines.compiled.code import LANES, LINE
 from irrun.engines.compiled.panel_kernel import AXES, PanelKind, address_of, at_once
 from irrun.engines.compiled.posts import KernelOperand, KernelPost, kernel_posts, operand_arguments
-from irrun.engines.compiled.sequence import MET_SECONDS, Kernel
+from irrun.engines.compiled.sequence import Kernel
 from irrun.engines.compiled.team import SHARED_SECONDS, Team
 from irrun.engines.memory import ITEM, Arranged, allocate_lasting, arranged_once, data_address
 from irrun.engines.rows import SMALL_ROWS, rows_of
@@ -108,12 +108,14 @@ class _Product:
         address, weights, output = address_of(self.kind), panels.array(), outputs[0].reshape(self.rows, self.columns)
         seconds = max(self.rows * self.columns * self.inner / PRODUCTS, weights.nbytes / MEMORY_SPEED)
         shared = seconds > SHARED_SECONDS
-        whole, count = not shared and seconds <= MET_SECONDS, len(weights)
-        chunk = count if whole else -(-count // (CHUNKS * team.count))
+        count = len(weights)
+        chunk = -(-count // (CHUNKS * team.count)) if shared else count
         told = _told(weights, chunk, inputs[0], self.strides, output)
         told |= operand_arguments(self.kind.posts, self.operands, inputs, AXES)
         held = panels, weights, inputs, output
-        kernel = Kernel(team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds, whole=whole)
+        kernel = Kernel(
+            team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds, whole=not shared
+        )
         return chain([kernel, *self.rest.bind(inputs, output)(...)])
 
 

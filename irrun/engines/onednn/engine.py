@@ -149,11 +149,12 @@ class OneDNN:
 
     def _leaves_elements(self, work: Work) -> bool:
         """Whether a work is of so few elements of f32 that one thread computes them: it costs others less to call that,
-        next to nothing in one call with what comes before and behind."""
+        next to nothing in one call with what comes before and behind. To prepare it costs them more, which is for sizes
+        that do not change."""
         (result,) = work.outputs
         few = prod(result.shape) < FEW_ELEMENTS and result.type == "f32"
         plain = all(own.layout is None for own in work.tensors)  # what lies in blocks others would have to reorder
-        return few and plain and self._compiling and not self._library.once
+        return few and plain and self._compiling and self._library.lasting
 
     def _leaves_rows(self, work: Work) -> bool:
         """Whether a work is a product of few rows that others compute sooner. Where vectors are wide, or sizes change,
