@@ -10,6 +10,7 @@ import ml_dtypes
 from run.models import ADD, anything, model, saved
 
 import irrun
+from irrun.engines import load_engines
 from irrun.engines.compiled import bf16
 from irrun.engines.compiled import elementwise as module
 from irrun.engines.compiled.engine import ELEMENTWISE, LEAST, CompiledEngine
@@ -376,3 +377,26 @@ def test_bf16_is_computed_in_f32_and_rounded_once(name):
                 result = computed(found, work, arrays)[0]
                 assert result.dtype == BF16
                 np.testing.assert_allclose(result.astype(np.float32), expected, rtol=2**-8, atol=1e-6)
+
+
+def test_onednn_leaves_few_elements_to_what_is_loaded_already():
+    engines = {engine.name: engine for engine in load_engines("auto", 2, fixed=True)}
+    if "onednn" not in engines:
+        pytest.skip("oneDNN is not installed")
+    rng = np.random.default_rng(5)
+    few, many = numbers(rng, 8, 256), numbers(rng, 256, 256)
+
+    def taken(array, engine="onednn"):
+        posts = [Post("Tanh-1", {})]
+        work = work_of("Add-1", {"auto_broadcast": "numpy"}, [array] * 2, [(array.shape, "f32")], posts)
+        return engines[engine].compile(work) is not None
+
+    assert taken(few), "nothing is loaded that would compute it"
+    assert taken(many, "compiled")
+    assert not taken(few)
+    assert taken(few, "compiled")
+    assert taken(many), "threads share it"
+    changing = {engine.name: engine for engine in load_engines("auto", 2)}
+    engines |= changing
+    assert taken(many, "compiled")
+    assert taken(few), "others would prepare it longer for each of its sizes"

@@ -53,15 +53,19 @@ class Chain:
         *,
         shared: bool = True,
         seconds: float = 1e-6,
+        whole: bool = False,
     ) -> None:
         self.arrays = [np.arange(items, dtype=np.uint64), *(np.zeros(items, np.uint64) for _ in range(count))]
         self.arguments = [
             FORM.of(taken=0, items=items, source=data_address(one), target=data_address(other), step=7)
             for one, other in zip(self.arrays, self.arrays[1:], strict=False)
         ]
-        address = code_of("mixing up, for tests", _write)
+        address, options = (
+            code_of("mixing up, for tests", _write),
+            {"shared": shared, "seconds": seconds, "whole": whole},
+        )
         self.kernels = [
-            Kernel(team, address, own, self.arrays, shared=shared, seconds=seconds, counted=(1, 100), beside=where)
+            Kernel(team, address, own, self.arrays, counted=(1, 100), beside=where, **options)
             for own, where in zip(self.arguments, cycle(beside), strict=False)
         ]
 
@@ -114,7 +118,7 @@ def test_several_callers_at_once() -> None:
             list(pool.map(run, chains))
 
 
-def test_a_short_sequence_is_made_by_the_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_short_sequence_and_one_of_single_items_are_made_by_the_caller_alone(monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[bool] = []
     team = Team(2)
     run = team.run
@@ -124,12 +128,17 @@ def test_a_short_sequence_is_made_by_the_caller_alone(monkeypatch: pytest.Monkey
         run(address, arguments, shared=shared)
 
     monkeypatch.setattr(team, "run", noted)
-    for shared, seconds in ((False, 1e-6), (True, 1e-6), (False, 1e-4)):
-        chain = Chain(team, 3, 5, (False,), shared=shared, seconds=seconds)
+    for shared, seconds, whole in (
+        (False, 1e-6, False),
+        (True, 1e-6, False),
+        (False, 1e-4, False),
+        (False, 1e-4, True),
+    ):
+        chain = Chain(team, 3, 5, (False,), shared=shared, seconds=seconds, whole=whole)
         expected = chain.expected()
         chain.kernels[0].joined(chain.kernels)()
         np.testing.assert_array_equal(chain.arrays[-1], expected)
-    assert asked == [False, True, True]
+    assert asked == [False, True, True, False]
 
 
 WAITING = """

@@ -118,8 +118,8 @@ def element_wise(work: Work, team: Team) -> Compiled | None:
         for n, array in repeated.items():
             read[operands[n].number] = array
         arguments = kind.form.of(**told, **lying, **operand_arguments(kind.posts, operands, read, AXES))
-        held, seconds = (read, outputs, limits), size * nanoseconds_of(work) * 1e-9
-        return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds)
+        held, seconds, whole = (read, outputs, limits), size * nanoseconds_of(work) * 1e-9, told["items"] == 1
+        return Kernel(team, address, arguments, held, shared=size >= SHARED, seconds=seconds, whole=whole)
 
     result = replace(output, strides=ordered_strides(order, moved, item))
     return Compiled(bind, gives=given_alike(result, size * item))

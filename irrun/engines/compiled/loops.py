@@ -99,7 +99,8 @@ def looped(
     shared = team.count > 1 and nanoseconds > SHARED_NANOSECONDS
     chunk = max(-(-count // (team.count * CHUNKS)), 1) if shared else max(count, 1)
     numbers = np.array([0, chunk, count, *map(_word, arguments)], np.int64)
-    return Kernel(team, address, numbers, arguments, shared=shared, seconds=nanoseconds * 1e-9)
+    seconds, whole = nanoseconds * 1e-9, chunk >= count
+    return Kernel(team, address, numbers, arguments, shared=shared, seconds=seconds, whole=whole)
 
 
 def judged(loop: Call, outside: Array) -> Judging:

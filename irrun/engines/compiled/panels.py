@@ -69,7 +69,8 @@ def panel_call(team: Team, panels: Array, data: Array, result: Array) -> Kernel:
     kind = _kind_of(len(data))
     told = _told(panels, len(panels), data, data.strides, result)
     seconds = result.size * panels.shape[1] / PRODUCTS
-    return Kernel(team, address_of(kind), kind.form.of(**told), (panels, data, result), shared=False, seconds=seconds)
+    arguments, held = kind.form.of(**told), (panels, data, result)
+    return Kernel(team, address_of(kind), arguments, held, shared=False, seconds=seconds, whole=True)
 
 
 def _kind_of(rows: int, posts: tuple[KernelPost, ...] = ()) -> PanelKind:
@@ -112,7 +113,9 @@ class _Product:
         told = _told(weights, chunk, inputs[0], self.strides, output)
         told |= operand_arguments(self.kind.posts, self.operands, inputs, AXES)
         held = panels, weights, inputs, output
-        kernel = Kernel(team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds)
+        kernel = Kernel(
+            team, address, self.kind.form.of(**told), held, shared=shared, seconds=seconds, whole=not shared
+        )
         return chain([kernel, *self.rest.bind(inputs, output)(...)])
 
 

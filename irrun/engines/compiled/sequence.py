@@ -17,13 +17,15 @@ from irrun.engines.work import Joinable
 from irrun.spec.op import Array
 
 MET_SECONDS = 12e-6
-"""What one thread must need for all of a sequence for others to come to it: to meet them takes 1 us and more."""
+"""What one thread must need for all that others can share of a sequence for them to come to it: to meet them takes 1 us
+and more."""
 
 
 class Kernel(Joinable):
     """A call of a kernel whose items threads share, as `Form.shared` writes it. Made alone it has no thread but the
     caller's unless it is `shared`, in a sequence that takes long all of the team. One thread needs about `seconds` for
-    it. It is made `beside` what threads of others compute, if so, else by those of the team.
+    it. Where it is `whole` there is one item, which others can only take over, with what lies in the caller's cache. It
+    is made `beside` what threads of others compute, if so, else by those of the team.
 
     `held` is the memory of its arguments. Some of these count: before a call the first one is 0, and `counted` has the
     number of another one and what that is.
@@ -38,12 +40,13 @@ class Kernel(Joinable):
         *,
         shared: bool,
         seconds: float,
+        whole: bool = False,
         counted: tuple[int, int] = (0, 0),
         beside: bool = True,
     ) -> None:
         self._team, self._address, self._arguments, self.shared = team, address, arguments, shared
         self._pointer, self._held, self._counted = data_address(arguments), held, counted
-        self.joins, self.seconds, self.beside = team, seconds, beside
+        self.joins, self.seconds, self.whole, self.beside = team, seconds, whole, beside
         self._run = team.beside if beside else team.run
 
     def __call__(self) -> None:
@@ -69,7 +72,7 @@ class Sequenced:
     def __init__(self, team: Team, kernels: Sequence[Kernel]) -> None:
         self._kernels = kernels
         self._run = team.beside if all(kernel.beside for kernel in kernels) else team.run
-        seconds = sum(kernel.seconds for kernel in kernels)
+        seconds = sum(kernel.seconds for kernel in kernels if not kernel.whole)
         self._shared = seconds > MET_SECONDS or any(kernel.shared for kernel in kernels)
         self._listed = np.array([kernel.told for kernel in kernels], np.uint64)
         self._arguments = allocate(LINE + STATE).view(np.uint64)

@@ -13,7 +13,7 @@ from irrun.engines.depthwise import is_depthwise
 from irrun.engines.grid import QUANTIZE, is_of_codes
 from irrun.engines.heads import LEAST_SCORES, is_streamed, scores_of
 from irrun.engines.onednn import attention, copies, elementwise, normalization, products
-from irrun.engines.onednn.library import Descriptor, Library
+from irrun.engines.onednn.library import FEW_ELEMENTS, Descriptor, Library
 from irrun.engines.onednn.posts import DEQUANTIZE
 from irrun.engines.onednn.tensors import itemsize
 from irrun.engines.orders import is_of_short_rows
@@ -142,10 +142,19 @@ class OneDNN:
     def _leaves(self, work: Work) -> bool:
         """Whether others compute a work sooner."""
         if work.name in elementwise.COMPILERS:
-            return is_of_short_rows(work)
+            return is_of_short_rows(work) or self._leaves_elements(work)
         if work.name == "Concat-1":
             return prod(work.outputs[0].shape) >= LEAST_JOINED and strips_of(work) is not None
         return self._leaves_rows(work) or self._leaves_scores(work) or _leaves_cell(work)
+
+    def _leaves_elements(self, work: Work) -> bool:
+        """Whether a work is of so few elements of f32 that one thread computes them: it costs others less to call that,
+        next to nothing in one call with what comes before and behind. To prepare it costs them more, which is for sizes
+        that do not change."""
+        (result,) = work.outputs
+        few = prod(result.shape) < FEW_ELEMENTS and result.type == "f32"
+        plain = all(own.layout is None for own in work.tensors)  # what lies in blocks others would have to reorder
+        return few and plain and self._compiling and self._library.lasting
 
     def _leaves_rows(self, work: Work) -> bool:
         """Whether a work is a product of few rows that others compute sooner. Where vectors are wide, or sizes change,
