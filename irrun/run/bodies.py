@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import TYPE_CHECKING
+
+import numpy as np
 
 from irrun.ir.graph import Layer
 from irrun.run.memory import MAX_TINY, refusal, tensor_bytes
 from irrun.run.program import Program
 from irrun.run.session import Run
+from irrun.spec.body import Body
 from irrun.spec.op import Array
 
 if TYPE_CHECKING:
@@ -27,17 +30,24 @@ MAX_HELD = 1 << 20
 class Iterations:
     """Runs of a program, one after the other, in one frame as long as their shapes stay the same.
 
-    They go from `begin` to `end`, and again; a small frame is kept in between, too. `results` are the bytes of these
-    where all are small and of sizes that do not change, else None.
+    They go from `begin` to `end`, and again; a small frame is kept in between, too. Results at the positions `passing`
+    are read until the next run ends, or if there is none. After a run `made` are the positions of those in memory that
+    it has made, and `nbytes` their bytes where all are small and of sizes that do not change, else None.
     """
 
-    def __init__(self, preparation: Preparation, *, fixed: bool) -> None:
-        self._preparation, self._watched, self._fixed = preparation, False, fixed
+    def __init__(self, preparation: Preparation, passing: Set[int], *, fixed: bool) -> None:
+        self._preparation, self._passing, self._watched, self._fixed = preparation, passing, False, fixed
         self._meter: Meter | None = None
         self._held: tuple[Block, Frame] | None = None
         self._shapes: list[tuple[int, ...]] = []
-        self.results: int | None = None
         self._before: Sequence[Array] = ()
+        self._copied: Sequence[int] = ()
+        self._passed: Sequence[int] = ()
+        self._kept: list[list[tuple[int, Array]] | None] = [None, None]  # what has passed in the runs before
+        self._lasting: Sequence[int] = ()
+        self._bytes: int | None = None
+        self.made: Sequence[int] = ()
+        self.nbytes: int | None = None
 
     def begin(self, run: Run) -> None:
         """Go on in the frame that is held, if this run may: one that looks at tensors, or has less memory, may not."""
@@ -50,7 +60,7 @@ class Iterations:
             meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
 
     def __call__(self, arrays: Sequence[Array], run: Run) -> list[Array]:
-        """The results, as arrays that the next run does not write to."""
+        """The results, as arrays that the next run does not write to, but for what passes nor those after it."""
         shapes = [] if self._fixed else [array.shape for array in arrays]
         if self._held is None:
             self._acquire(arrays)
@@ -67,8 +77,19 @@ class Iterations:
             self._held = None
             raise
         self._before = tuple(arrays)
-        for position in frame.copied:
+        for position in self._copied:
             results[position] = results[position].copy()
+        kept = self._kept
+        kept.reverse()
+        memory = kept[0]
+        if memory is None:
+            memory = kept[0] = [(position, np.empty_like(results[position])) for position in self._passed]
+            self.made, self.nbytes = range(len(results)), None
+        else:
+            self.made, self.nbytes = self._lasting, self._bytes
+        for position, array in memory:
+            np.copyto(array, results[position])
+            results[position] = array
         return results
 
     def once(self, arrays: Sequence[Array], run: Run) -> list[Array]:
@@ -82,7 +103,7 @@ class Iterations:
     def end(self) -> None:
         """Let go of what a run has; a frame stays for the next one unless it is large."""
         self._let_go()
-        self._meter, self._before = None, ()
+        self._meter, self._before, self._kept = None, (), [None, None]
         if self._held is not None and self._held[0].memory.nbytes > MAX_HELD:
             self._release()
 
@@ -90,10 +111,15 @@ class Iterations:
         self._held = self._preparation.acquire(arrays, watched=self._watched, meter=self._meter)
         if self._meter is not None:
             self._meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
-        program = self._held[1].program
-        made = [program.tensors[number] for number in program.results]
-        small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in made)
-        self.results = sum(map(tensor_bytes, made)) if small else None
+        frame = self._held[1]
+        self._passed = [position for position in frame.copied if position in self._passing]
+        self._copied = [position for position in frame.copied if position not in self._passing]
+        self._kept = [None, None]
+        program = frame.program
+        self._lasting = [position for position in range(len(program.results)) if position not in self._passed]
+        lasting = [program.tensors[program.results[position]] for position in self._lasting]
+        small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in lasting)
+        self._bytes = sum(map(tensor_bytes, lasting)) if small else None
 
     def _let_go(self) -> None:
         if self._held is not None and self._meter is not None:
@@ -108,9 +134,9 @@ class Iterations:
 class RunningBody:
     """What an op runs its body with. It is used by one run at a time, from `begin` to `end`."""
 
-    def __init__(self, program: Program, preparation: Preparation, layer: Layer, name: str) -> None:
+    def __init__(self, body: Body, program: Program, preparation: Preparation, layer: Layer, name: str) -> None:
         self._layer, self._name = layer, name
-        self._iterations = preparation.iterations()
+        self._iterations = preparation.iterations(body.passing)
         self._assigns = any(instruction.effects for instruction in program.instructions)
         self._run: Run | None = None
         self._meter: Meter | None = None
@@ -130,7 +156,7 @@ class RunningBody:
             self._plain = run.observer is None and run.profile is None and not self._assigns
             self._iterations.begin(run)
         results = self._iterations(arrays, run) if self._plain else self._among_others(arrays, run)
-        if self._meter is not None:
+        if self._meter is not None and self._iterations.made:
             self._count(results, self._meter)
         return results
 
@@ -170,10 +196,11 @@ class RunningBody:
 
     def _count(self, results: Sequence[Array], meter: Meter) -> None:
         """What is small is in use until the layer is through: to follow each takes longer than to make it."""
-        wanted = self._iterations.results
+        wanted = self._iterations.nbytes
         if wanted is None:
             wanted = 0
-            for array in results:
+            for position in self._iterations.made:
+                array = results[position]
                 if array.nbytes <= MAX_TINY:
                     wanted += array.nbytes
                 else:

@@ -87,8 +87,8 @@ class _Layer:
         known = all(number is None or program.tensors[number].static for number in instruction.inputs)
         patient = instruction.op.trait(Branching) is not None and not known
         self._running = {
-            name: RunningBody(body_program, kernels.bodies.prepared(body_program, patient), instruction.layer, name)
-            for name, (_, body_program) in instruction.bodies.items()
+            name: RunningBody(body, inner, kernels.bodies.prepared(inner, patient), instruction.layer, name)
+            for name, (body, inner) in instruction.bodies.items()
         }
         self._branches = instruction.branches
 

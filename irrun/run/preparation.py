@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable, Sequence, Set
 from contextlib import AbstractContextManager, suppress
 from dataclasses import replace
 from math import inf, prod
@@ -226,9 +226,9 @@ class Preparation:
         """Take back what `acquire` has lent. Safe for threads."""
         self._blocks.release(block)
 
-    def iterations(self) -> Iterations:
-        """What runs the program over and over in one frame."""
-        return Iterations(self, fixed=self._only is not None)
+    def iterations(self, passing: Set[int]) -> Iterations:
+        """What runs the program over and over in one frame; results at the positions `passing` are soon read."""
+        return Iterations(self, passing, fixed=self._only is not None)
 
     def prepared(self, shapes: Shapes, *, watched: bool = False) -> Prepared:
         """The program for inputs of these shapes; the one for any inputs where it would take too much memory.

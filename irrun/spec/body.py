@@ -55,8 +55,9 @@ class Body:
     """The body of an op. `back_edges` are pairs (result, parameter), each result the parameter's next value.
 
     `declared` is what the parameters declare. `infer` maps what is known of the parameters to what is known of the
-    results; `run` maps arrays to arrays. A kernel infers only what a body that does not run would give. Of one that is
-    not `complete` some outputs cannot be read, which is reported.
+    results; `run` maps arrays to arrays, of which those that are `passing` may be written to by the call after the
+    next. A kernel infers only what a body that does not run would give. Of one that is not `complete` some outputs
+    cannot be read, which is reported.
     """
 
     inputs: tuple[BodyInput, ...]
@@ -68,6 +69,12 @@ class Body:
     run: Callable[[Sequence[Array]], list[Any]] | None = None
     declared: tuple[Tensor, ...] = ()
     complete: bool = True
+
+    @property
+    def passing(self) -> frozenset[int]:
+        """The results of which only the latest ones are read, by the next iteration or in the end: none is joined."""
+        joined = {port.result for port in self.outputs if port.axis is not None}
+        return frozenset({*range(self.results)} - joined)
 
 
 class Misfit(NamedTuple):

@@ -155,6 +155,51 @@ def test_parameters_that_are_swapped_and_computed_with(engine, tmp_path):
 
 
 @ENGINES
+@pytest.mark.parametrize("trips", range(7))
+def test_what_only_the_next_iterations_read(engine, trips, tmp_path):
+    """(a, b, c) is (b, c, a + c) in the next iteration: the memory of what passes is written to again by then."""
+    inner, b = model(), model()
+    p, q, r = (anything(inner, "f4", (300,)) for _ in range(3))
+    total = inner.one("Add-1", p, r, **ADD)
+    given = [(own, anything(b, "f4", (300,))) for own in (p, q, r)]
+    for value in loop(b, inner, i64(b, trips), given, [q, r, total], [(q, p), (r, q), (total, r)]):
+        b.result(value)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    rng = np.random.default_rng(5)
+    kept, wanted = [], []
+    for _ in range(3):
+        arrays = rng.integers(0, 9, (3, 300)).astype(F32)
+        kept += executor.run(list(arrays)).values()
+        x, y, z = arrays
+        for _ in range(trips):
+            x, y, z = y, z, x + z
+        wanted += [x, y, z]
+    np.testing.assert_array_equal(kept, wanted)
+
+
+def test_memory_of_what_passes_is_that_of_two_iterations(tmp_path, monkeypatch):
+    """What is joined has its own in each of them."""
+    inner, b = model(), model()
+    p = anything(inner, "f4", (300,))
+    y, doubled = added(inner, p, 1), inner.one("Add-1", p, p, **ADD)
+    last, joined = loop(b, inner, i64(b, 9), [(p, anything(b, "f4", (300,)))], [y], [(y, p)], [doubled])
+    b.result(last)
+    b.result(joined)
+    seen = []
+    run_once = Iterations.__call__
+
+    def watched(self, arrays, run):
+        seen.append(run_once(self, arrays, run))
+        return seen[-1]
+
+    monkeypatch.setattr(Iterations, "__call__", watched)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine="numpy")
+    executor.run([np.zeros(300, F32)])
+    every = {position: len({id(results[position]) for results in seen}) for position in range(len(seen[0]))}
+    assert sorted(every.values()) == [1, 2, 9]  # the condition is a constant
+
+
+@ENGINES
 def test_a_parameter_that_is_a_result_as_it_is(engine, tmp_path):
     inner, b = model(), model()
     p, q = anything(inner, "f4", (2,)), anything(inner, "f4", (2,))
