@@ -63,3 +63,15 @@ def test_inputs_of_a_model_that_has_none_are_written_as_well(tmp_path):
 def test_a_command_that_is_not_there_tells_nothing_of_the_models(tmp_path):
     done = irrun("strip", CNN, "-o", tmp_path / "shared.xml", "--check", "irrun-has-no-such {model}", status=2)
     assert "--check: the command is not there (exit 127): " in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (("--timeout", 5), "--timeout goes with --check"),
+        (("--values", "keep", "--seed", 5), "--seed is that of random weights, which --values keep does not make"),
+    ],
+)
+def test_options_that_would_do_nothing_are_refused(options, message, tmp_path):
+    assert message in irrun("strip", CNN, "-o", tmp_path / "shared.xml", *options, status=2).stderr
+    assert not (tmp_path / "shared.xml").exists()

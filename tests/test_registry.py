@@ -11,7 +11,7 @@ import pytest
 from irrun.opsets import TYPES
 
 from irrun.spec import Op
-from irrun.spec.registry import Registry, _registry, load_ops, opset_number, registry
+from irrun.spec.registry import Registry, _registry, load_ops, opset_number, register, registry
 
 
 def nothing():
@@ -63,6 +63,11 @@ def test_a_custom_op_by_its_own_version(known):
 def test_two_ops_of_one_name(known):
     with pytest.raises(ValueError, match="ReLU-1 is declared twice"):
         known.add(Op("ReLU-1", nothing))
+
+
+def test_what_is_no_op_is_not_registered():
+    with pytest.raises(TypeError, match=r"^what is registered is an op, as the decorator `op` declares it, not 5$"):
+        register(5)
 
 
 def test_harvesting_a_module_takes_its_ops_only():

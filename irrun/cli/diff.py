@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from irrun.cli.configuration import overrides
 from irrun.cli.files import require_files, write_text
 from irrun.cli.options import MAX_MEMORY, failures_said, ops_option, random_option, warnings_said
 from irrun.cli.progress import progress
@@ -84,6 +85,8 @@ def diff(
     Exit status: 0 the same model; 1 another one, or one that cannot be read; 2 wrong use.
     """
     require_files(context, before, after, archive)
+    if archive is None and seed is None and overrides(context, "max_memory"):
+        raise click.UsageError("--max-memory is that of runs: give --numeric or --random, too", context)
 
     from irrun.diagnostics import InputError, IRError
     from irrun.run.arrays import read_npz

@@ -123,6 +123,8 @@ def inspect(
             text = render_json(found) if format == "json" else render_csv(found, list_weights)
     write_text(context, text + "\n", output)
     _show(found)
+    if past is not None and not found.states:
+        say("note", "there is no state that grows with each run, for --past to count with")
     if target is not None:
         from irrun.tools.inspect.releases import measured_releases, parse_release
 

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
+from irrun.cli.configuration import overrides
 from irrun.cli.files import WRITTEN_MODEL, keep_apart, require_files, writing
 from irrun.cli.options import MODEL, WEIGHTS, Number, failures_said, ops_option, say, tell
 from irrun.cli.progress import progress
@@ -82,6 +83,10 @@ def strip(
         )
     if command is None and (fail_code is not None or pattern is not None):
         raise click.UsageError("--fail-code and --fail-regex go with --check", context)
+    if command is None and overrides(context, "timeout"):
+        raise click.UsageError("--timeout goes with --check", context)
+    if values != "random" and overrides(context, "seed"):
+        raise click.UsageError(f"--seed is that of random weights, which --values {values} does not make", context)
     try:
         searched = None if pattern is None else re.compile(pattern, re.MULTILINE)
     except re.error as error:

@@ -195,7 +195,7 @@ def _installed_modules() -> Iterator[ModuleType]:
 def register(op: Op) -> Op:
     """Make a custom op known to all models that are read from then on, and give it back; again does nothing.
 
-    Raises ValueError where another op has its name.
+    Raises ValueError where another op has its name, TypeError for what is no op.
 
     >>> from irrun.spec import Input, Output, op
     >>> @op("Halved-1", inputs=[Input("x", "f32", "[N]")], outputs=[Output("y", "f32", "[N]")], opsets=frozenset(),
@@ -205,12 +205,15 @@ def register(op: Op) -> Op:
     >>> register(halved) is registry().find("Halved", "mine")
     True
     """
+    if not isinstance(op, Op):
+        raise TypeError(f"what is registered is an op, as the decorator `op` declares it, not {op!r}")
     registry().add(op)
     return op
 
 
 def load_ops(path: str | os.PathLike[str]) -> ModuleType:
-    """Run a Python file and make the ops known that it declares. Raises whatever it raises.
+    """Run a Python file and make the ops known that it declares. Raises whatever it raises, and TypeError
+    for what is no path.
 
     >>> module = load_ops("my_ops.py")  # doctest: +SKIP
     """

@@ -304,7 +304,8 @@ class Builder:
 
 
 def build(name: str = "model", *, opset: int = LATEST_FULL) -> Builder:
-    """A model to be built; see `Builder`. Raises ValueError where there is no such operation set.
+    """A model to be built; see `Builder`. Raises ValueError where there is no such operation set, TypeError
+    where the name is no str.
 
     >>> import irrun
     >>> import numpy as np
@@ -326,8 +327,10 @@ def build(name: str = "model", *, opset: int = LATEST_FULL) -> Builder:
       note: `B` is f32[10, 8], from layer 6 `Const_6` (Const)
       help: after the transpositions the rows of A are as long as the columns of B; see matrix/matmul-1.rst
     """
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a model is a str, not {name!r}")
     if opset not in OPSETS:
-        raise ValueError(f"there is no opset{opset}: they go from opset{OPSETS[0]} to opset{OPSETS[-1]}")
+        raise ValueError(f"there is no operation set {opset!r}: they have numbers, from {OPSETS[0]} to {OPSETS[-1]}")
     weights = Weights(Path("<weights>"), b"")
     graph = Graph(Element("net", {"name": name, "version": str(_VERSION)}))
     model = Model(name, _VERSION, graph, weights, Path(f"<{name}>"), edited=True)

@@ -199,8 +199,14 @@ def test_a_model_without_a_result_is_refused_at_its_end():
 
 
 def test_there_are_so_many_opsets():
-    with pytest.raises(ValueError, match=r"^there is no opset18: they go from opset1 to opset17$"):
-        irrun.build(opset=18)
+    for opset in (18, "opset13"):
+        with pytest.raises(ValueError, match=f"^there is no operation set {opset!r}: they have numbers, from 1 to 17$"):
+            irrun.build(opset=opset)
+
+
+def test_a_name_is_a_str():
+    with pytest.raises(TypeError, match=r"^the name of a model is a str, not 13$"):
+        irrun.build(13)
 
 
 def test_both_branches_of_an_if_are_graphs_of_their_own(tmp_path):

@@ -75,7 +75,7 @@ _RELATIONS: Mapping[str, Callable[[Any, Any], Any]] = {
 _UNITS = {"": 1, "k": 10**3, "m": 10**6, "g": 10**9, "t": 10**12} | {
     f"{letter}i": 1024**power for power, letter in enumerate("kmgt", 1)
 }
-_CONDITION = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(<=|>=|==|!=|<|>)\s*(\S+)\s*")
+_CONDITION = re.compile(r"\s*([A-Za-z][\w.-]*)\s*(<=|>=|==|!=|<|>)\s*([^\s=<>]\S*)\s*")
 _NUMBER = re.compile(r"(\d{1,18}(?:\.\d{1,18})?(?:e\+?\d\d?)?)([kmgt]i?)?b?(%)?", re.ASCII | re.IGNORECASE)
 
 

@@ -87,6 +87,8 @@ def test_what_floats_may_differ_by_is_what_is_said():
 
 def test_wrong_use_ends_with_status_2(tmp_path):
     assert "there is no file" in irrun("diff", SAMPLE, tmp_path / "none.xml", status=2).stderr
+    done = irrun("diff", SAMPLE, SAMPLE, "--max-memory", "1GiB", status=2)
+    assert "--max-memory is that of runs: give --numeric or --random, too" in done.stderr
     assert "`colours` is not one of" in irrun("diff", SAMPLE, SAMPLE, "--ignore", "colours", status=2).stderr
 
 

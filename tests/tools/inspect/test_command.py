@@ -209,6 +209,7 @@ def test_a_custom_op_that_does_not_say_is_not_counted(tmp_path):
         ((CNN, "--target", "2019.1"), "`2019.1` is no release of OpenVINO"),
         ((CNN, "--assert", "mac<=1"), "`mac` is nothing to ask about; there are macs,"),
         ((CNN, "--assert", "macs=1"), "is not of the form NAME<=NUMBER"),
+        ((CNN, "--assert", "macs<="), "`macs<=` is not of the form NAME<=NUMBER"),
         ((CNN, "--assert", "macs<=much"), "`much` is not a number such as"),
         ((CNN, "--shape", "picture=1"), "`picture` is no input of the model"),
         ((CNN, "-o", "no/such/folder/x"), "there is no folder"),
@@ -217,6 +218,11 @@ def test_a_custom_op_that_does_not_say_is_not_counted(tmp_path):
 )
 def test_wrong_use_exits_with_2(arguments, message):
     assert message in " ".join(irrun("inspect", *arguments, status=2).stderr.split())
+
+
+def test_past_tokens_of_a_model_that_remembers_nothing():
+    done = irrun("inspect", CNN, "--past", 5)
+    assert done.stderr == "note: there is no state that grows with each run, for --past to count with\n"
 
 
 def test_large_graphs_take_seconds(tmp_path):
