@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from irrun.ir.graph import Layer
-from irrun.run.memory import MAX_TINY, refusal, tensor_bytes
+from irrun.run.memory import MAX_TINY, owner_of, refusal, tensor_bytes
 from irrun.run.program import Program
 from irrun.run.session import Run
 from irrun.spec.body import Body
@@ -43,6 +43,7 @@ class Iterations:
         self._before: Sequence[Array] = ()
         self._copied: Sequence[int] = ()
         self._passed: Sequence[int] = ()
+        self._looking: Sequence[int] = ()
         self._kept: list[list[tuple[int, Array]] | None] = [None, None]  # what has passed in the runs before
         self._lasting: Sequence[int] = ()
         self._bytes: int | None = None
@@ -79,6 +80,9 @@ class Iterations:
         self._before = tuple(arrays)
         for position in self._copied:
             results[position] = results[position].copy()
+        for position in self._looking:
+            if self._is_kept(results[position]):
+                results[position] = results[position].copy()
         kept = self._kept
         kept.reverse()
         memory = kept[0]
@@ -91,6 +95,11 @@ class Iterations:
             np.copyto(array, results[position])
             results[position] = array
         return results
+
+    def _is_kept(self, array: Array) -> bool:
+        """Whether an array looks at memory that a later run writes to."""
+        owner = owner_of(array)
+        return any(owner is own for kept in self._kept for _, own in kept or ())
 
     def once(self, arrays: Sequence[Array], run: Run) -> list[Array]:
         """The results of a run that is the only one from `begin` to `end`."""
@@ -114,6 +123,7 @@ class Iterations:
         frame = self._held[1]
         self._passed = [position for position in frame.copied if position in self._passing]
         self._copied = [position for position in frame.copied if position not in self._passing]
+        self._looking = [position for position in frame.handed_through if self._passed]
         self._kept = [None, None]
         program = frame.program
         self._lasting = [position for position in range(len(program.results)) if position not in self._passed]

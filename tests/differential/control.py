@@ -131,7 +131,8 @@ def branch(b: Builder) -> Value:
 
 
 def iteration(b: Builder) -> Value:
-    """A Loop: one or two variables, which may change places, a counter, a condition, slices, results of each turn."""
+    """A Loop: one or two variables, which may change places, one that is late, a
+    counter, a condition, slices, results of each turn."""
     x = b.pick(b.number(1, 3))
     inner = inside(b)
     merged = [x]
@@ -177,11 +178,18 @@ def iteration(b: Builder) -> Value:
     if aside is not None and aside.rank and aside.fixed[0]:
         numbers.append(ended(inner, aside))
         made.append(aside)
+    late = None
+    if b.chance(0.3):  # what an iteration gives as it is, which the one before has made
+        value = b.input(sizes_of(x))
+        late = _copy(inner, value)
+        taken[late.ref[0]] = value
+        made.append(late)
+        numbers.append(ended(inner, late))
     going = ended(inner, go_on)
     first = [
-        b.constant(np.asarray(b.choose([0, 1, 2, 3, 4]), b.choose([np.int32, np.int64])))
+        b.constant(np.asarray(b.choose([0, 1, 2, 3, 4, 5]), b.choose([np.int32, np.int64])))
         if b.chance(0.6)
-        else b.parameter([np.asarray(b.number(1, 4), np.int64) for _ in range(b.sets)]),
+        else b.parameter([np.asarray(b.number(1, 5), np.int64) for _ in range(b.sets)]),
         b.constant(np.bool_(True)) if b.chance(0.9) else b.parameter([np.bool_(b.chance(0.8)) for _ in range(b.sets)]),
     ]
     values, entries = [], []
@@ -200,12 +208,16 @@ def iteration(b: Builder) -> Value:
     edges = list(zip(numbers, [start.ref[0] for start in starts], strict=False))
     if len(starts) == 2 and b.chance(0.5):
         edges = [(numbers[1], starts[0].ref[0]), (numbers[0], starts[1].ref[0])]
+    if late is not None:
+        edges.append((b.choose(numbers[: len(starts)]), late.ref[0]))
+        if len(starts) == 2 and b.chance(0.3):
+            edges[1] = numbers[-1], starts[1].ref[0]
     outputs, kept = [], []
     for number, value in zip(numbers, made, strict=True):
         if b.chance(0.8) or not kept:
             outputs.append({"external_port_id": len(kept), "internal_layer_id": number})
             kept.append(value)
-        if b.chance(0.4) and value.rank:
+        if b.chance(0.8 if value is late else 0.4) and value.rank:
             size = value.shape[0]
             forward = b.chance(0.8)
             ends = {"start": 0, "end": -1, "stride": size} if forward else {"start": -1, "end": 0, "stride": -size}

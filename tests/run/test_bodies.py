@@ -177,6 +177,20 @@ def test_what_only_the_next_iterations_read(engine, trips, tmp_path):
     np.testing.assert_array_equal(kept, wanted)
 
 
+@ENGINES
+def test_what_passed_and_is_joined_one_iteration_late(engine, tmp_path):
+    """Nothing but the result reads the parameter, which is no memory of the frame then."""
+    inner, b = model(), model()
+    p, late = anything(inner, "f4", (300,)), anything(inner, "f4", (300,))
+    y = added(inner, p, 1)
+    given = [(own, anything(b, "f4", (300,))) for own in (p, late)]
+    for value in loop(b, inner, i64(b, 5), given, [y], [(y, p), (y, late)], [late]):
+        b.result(value)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    last, joined = executor.run([np.zeros(300, F32), np.full(300, 9, F32)]).values()
+    assert (last[0], joined[::300].tolist()) == (5, [9, 1, 2, 3, 4])
+
+
 def test_memory_of_what_passes_is_that_of_two_iterations(tmp_path, monkeypatch):
     """What is joined has its own in each of them."""
     inner, b = model(), model()
