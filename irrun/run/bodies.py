@@ -87,7 +87,7 @@ class Iterations:
         kept.reverse()
         memory = kept[0]
         if memory is None:
-            memory = kept[0] = [(position, np.empty_like(results[position])) for position in self._passed]
+            memory = kept[0] = [(position, np.empty_like(results[position], order="C")) for position in self._passed]
             self.made, self.nbytes = range(len(results)), None
         else:
             self.made, self.nbytes = self._lasting, self._bytes
