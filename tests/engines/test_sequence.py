@@ -124,7 +124,7 @@ def test_a_short_sequence_and_one_of_single_items_are_made_by_the_caller_alone(m
     run = team.run
 
     def noted(address: int, arguments: int, *, shared: bool) -> None:
-        asked.append(shared)
+        asked[-1] = shared
         run(address, arguments, shared=shared)
 
     monkeypatch.setattr(team, "run", noted)
@@ -136,6 +136,7 @@ def test_a_short_sequence_and_one_of_single_items_are_made_by_the_caller_alone(m
     ):
         chain = Chain(team, 3, 5, (False,), shared=shared, seconds=seconds, whole=whole)
         expected = chain.expected()
+        asked.append(False)
         chain.kernels[0].joined(chain.kernels)()
         np.testing.assert_array_equal(chain.arrays[-1], expected)
     assert asked == [False, True, True, False]

@@ -47,13 +47,13 @@ class Kernel(Joinable):
         self._team, self._address, self._arguments, self.shared = team, address, arguments, shared
         self._pointer, self._held, self._counted = data_address(arguments), held, counted
         self.joins, self.seconds, self.whole, self.beside = team, seconds, whole, beside
-        self._run = team.beside if beside else team.run
+        self._run = team.bound(address, self._pointer, shared=shared, beside=beside)
 
     def __call__(self) -> None:
         arguments, (number, begin) = self._arguments, self._counted
         arguments[0] = 0
         arguments[number] = begin
-        self._run(self._address, self._pointer, shared=self.shared)
+        self._run()
 
     def joined(self, calls: Sequence[Kernel]) -> Sequenced:
         return Sequenced(self._team, calls)
@@ -71,7 +71,6 @@ class Sequenced:
 
     def __init__(self, team: Team, kernels: Sequence[Kernel]) -> None:
         self._kernels = kernels
-        self._run = team.beside if all(kernel.beside for kernel in kernels) else team.run
         seconds = sum(kernel.seconds for kernel in kernels if not kernel.whole)
         self._shared = seconds > MET_SECONDS or any(kernel.shared for kernel in kernels)
         self._listed = np.array([kernel.told for kernel in kernels], np.uint64)
@@ -79,11 +78,12 @@ class Sequenced:
         self._arguments[...] = 0
         self._arguments[2:4] = len(kernels), data_address(self._listed)
         self._arguments[LINE // 8 + YIELDING] = yielding()
-        self._pointer = data_address(self._arguments)
+        beside = all(kernel.beside for kernel in kernels)
+        self._run = team.bound(_address(), data_address(self._arguments), shared=self._shared, beside=beside)
 
     def __call__(self) -> None:
         self._arguments[:2] = 0
-        self._run(_address(), self._pointer, shared=self._shared)
+        self._run()
 
 
 @cache

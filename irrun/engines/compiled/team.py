@@ -13,7 +13,7 @@ import threading
 import weakref
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, partial
 from typing import Any
 
 import numpy as np
@@ -84,6 +84,12 @@ class Team:
             self._parallel(address, arguments)
         else:
             self.run(address, arguments, shared=shared)
+
+    def bound(self, address: int, arguments: int, *, shared: bool, beside: bool) -> Callable[[], object]:
+        """A call of `beside` or of `run`, over and over: that of one thread goes to the kernel at once."""
+        if not shared or self.count == 1:
+            return partial(_kernel(address), arguments)
+        return partial(self.beside if beside else self.run, address, arguments, shared=True)
 
     def _wake(self) -> None:
         while len(self._helpers) < self.count - 1:
