@@ -3,7 +3,9 @@ wherever they come in between."""
 
 from __future__ import annotations
 
-from time import monotonic
+import sys
+from _thread import get_ident, interrupt_main, start_new_thread
+from time import monotonic, sleep
 from types import CodeType
 from typing import Any
 
@@ -14,20 +16,44 @@ _AGAIN = 2.0
 """Seconds in which another signal changes nothing: `timeout` sends it twice, to a process and its group, and who is in
 a hurry presses Ctrl-C again."""
 
+_SOON = 1e-3
+"""Seconds after which a signal comes again that was lost."""
+
 
 def end_on_signals() -> None:
     """Have the signals that ask a process to end do so in order, and once: what it has written by halves goes, and what
     it has started ends, too. Its exit status is that of shells; what whoever has started it ignores is ignored."""
     import _signal  # type: ignore[import-not-found]  # without the names of `signal`, which take half a millisecond
 
-    since = float("-inf")
+    since, raised, latest = float("-inf"), None, 0
+    tell = sys.unraisablehook
 
     def end(number: int, _: object) -> None:
-        nonlocal since
+        nonlocal since, raised, latest
         if monotonic() - since > _AGAIN:
-            since = monotonic()
-            raise KeyboardInterrupt if number == _signal.SIGINT else SystemExit(128 + number)
+            since, latest = monotonic(), number
+            raised = KeyboardInterrupt() if number == _signal.SIGINT else SystemExit(128 + number)
+            raise raised
 
+    main, kill = get_ident(), getattr(_signal, "pthread_kill", None)
+
+    def send(number: int) -> None:
+        sleep(_SOON)
+        if kill is None:
+            interrupt_main(number)  # type: ignore[arg-type]
+        else:
+            kill(main, number)  # which ends a sleep, too
+
+    def lost(found: Any) -> None:
+        """Have what was raised where Python ignores errors, as while an object goes, come again when it is through."""
+        nonlocal since
+        if found.exc_value is None or found.exc_value is not raised:
+            tell(found)
+            return
+        since = float("-inf")
+        start_new_thread(send, (latest,))
+
+    sys.unraisablehook = lost
     for name in ("SIGINT", "SIGTERM", "SIGHUP"):
         number = getattr(_signal, name, None)
         if number is not None and _signal.getsignal(number) in (_signal.SIG_DFL, _signal.default_int_handler):

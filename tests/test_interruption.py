@@ -1,6 +1,7 @@
 """Exceptions that handlers of signals raise go through everything; the same ones raised by engines and ops do not."""
 
 import signal
+import subprocess
 import sys
 from functools import partial
 from types import SimpleNamespace
@@ -39,6 +40,59 @@ def alarm():
 
 def interrupted():
     signal.raise_signal(signal.SIGALRM)
+
+
+LOST = """
+import gc, os, signal, sys, time, weakref
+from irrun.interruption import end_on_signals
+
+end_on_signals()
+number = getattr(signal, sys.argv[2])
+
+class Going:
+    def __del__(self):
+        signal.raise_signal(number)
+        list(map(str, range(9)))
+
+class Held:
+    pass
+
+def going(_):
+    signal.raise_signal(number)
+    list(map(str, range(9)))
+
+if sys.argv[1] == "object":
+    Going()
+else:
+    held = Held()
+    kept = weakref.ref(held, going)
+    del held
+time.sleep(20)
+"""
+
+
+@pytest.mark.parametrize("name", ["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize("where", ["object", "reference"])
+def test_a_signal_that_comes_while_python_ignores_errors_ends_the_process_all_the_same(where, name):
+    done = subprocess.run([sys.executable, "-c", LOST, where, name], capture_output=True, text=True, timeout=15)
+    assert "Exception ignored" not in done.stderr
+    assert done.returncode == (143 if name == "SIGTERM" else -signal.SIGINT)
+
+
+def test_what_python_ignores_else_is_told_as_ever():
+    code = """
+from irrun.interruption import end_on_signals
+
+class Going:
+    def __del__(self):
+        raise ValueError("going")
+
+end_on_signals()
+Going()
+"""
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=15)
+    assert done.returncode == 0
+    assert "ValueError: going" in done.stderr
 
 
 @pytest.mark.parametrize("handler", [late, Alarm().late, Alarm(), partial(late, 1)])
