@@ -309,6 +309,18 @@ def test_version_and_help():
         assert "Usage" in irrun(command, "--help").stdout
 
 
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("valdate", "there is no command `valdate`; did you mean `validate`?"),
+        ("frobnicate", "there is no command `frobnicate`; there are compare, diff, edit,"),
+        ("a\x1bb", "there is no command `a\\x1bb`; there are compare,"),
+    ],
+)
+def test_a_command_that_is_none(name, message):
+    assert message in irrun(name, CNN, status=2).stderr
+
+
 def test_validate_a_good_model():
     assert irrun("validate", CNN).stdout.endswith("layers checked\n")
 

@@ -196,6 +196,7 @@ def test_a_diagnostic_needs_no_inputs(tmp_path):
         (("--check", "x {model}", "--fail-regex", "("), "is no regular expression"),
         (("--diverges", "nothing:there", "--random", 1), "there is no file nothing:there"),
         (("--diagnostic", "E999"), "there is no code E999"),
+        (("--diagnostic", "E401", "-o", "small.xml"), "name one, not small.xml"),
         (("--diagnostic", "E607"), "E607 is found by looks at all tensors: give --nonfinite"),
     ],
 )

@@ -64,6 +64,18 @@ class _Commands(click.Group):
         command: click.Command = getattr(module, f"{name}_" if hasattr(builtins, name) else name)
         return command
 
+    def resolve_command(
+        self, context: click.Context, arguments: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        name = arguments[0]
+        if name not in COMMANDS and not name.startswith("-"):
+            from irrun.spelling import close_matches
+
+            near = " or ".join(f"`{known}`" for known in close_matches(name, COMMANDS, likely=True)[:2])
+            meant = f"; did you mean {near}?" if near else f"; there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"there is no command `{name}`{meant}", context)
+        return super().resolve_command(context, arguments)
+
     def format_commands(self, context: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
             formatter.write_dl(list(COMMANDS.items()))

@@ -119,6 +119,8 @@ def reduce(
     asked = {"--check": command, "--diverges": diverges, "--fails-to-compile": device, "--diagnostic": diagnostic}
     if sum(value is not None for value in asked.values()) + nonfinite != 1:
         raise click.UsageError(f"give one of {', '.join(asked)} and --nonfinite", context)
+    if folder.suffix in (".xml", ".bin") and not folder.exists():
+        raise click.UsageError(f"-o is the folder for min.xml and what belongs to it: name one, not {folder}", context)
     if (fail_code is not None or pattern is not None) and command is None:
         raise click.UsageError("--fail-code and --fail-regex go with --check", context)
     if tolerances and diverges is None:
