@@ -121,11 +121,12 @@ class Iterations:
         if self._meter is not None:
             self._meter.hold(self._held[1].owner, self._held[1].memory.nbytes)
         frame = self._held[1]
-        self._passed = [position for position in frame.copied if position in self._passing]
-        self._copied = [position for position in frame.copied if position not in self._passing]
+        program = frame.program
+        placed = [position for position, number in enumerate(program.results) if number in program.storage]
+        self._passed = [own for own in frame.copied if own in self._passing and own in placed]  # of one size each time
+        self._copied = [position for position in frame.copied if position not in self._passed]
         self._looking = [position for position in frame.handed_through if self._passed]
         self._kept = [None, None]
-        program = frame.program
         self._lasting = [position for position in range(len(program.results)) if position not in self._passed]
         lasting = [program.tensors[program.results[position]] for position in self._lasting]
         small = all(tensor.static and tensor_bytes(tensor) <= MAX_SMALL for tensor in lasting)

@@ -185,6 +185,15 @@ def iteration(b: Builder) -> Value:
         taken[late.ref[0]] = value
         made.append(late)
         numbers.append(ended(inner, late))
+    if counter is not None and b.chance(0.4) and made[0].rank:  # more rows each time
+        begin, step, axis = (inner.constant(np.int64([number])) for number in (0, 1, 0))
+        end = inner.one("Reshape-1", counter, inner.constant(np.int64([1])), special_zero=False)
+        end = inner.one("Add-1", end, inner.constant(np.int64([1])), auto_broadcast="numpy")
+        growing = inner.one("Slice-8", made[0], begin, end, step, axis)
+        made.append(growing)
+        numbers.append(ended(inner, growing))
+    else:
+        growing = None
     going = ended(inner, go_on)
     first = [
         b.constant(np.asarray(b.choose([0, 1, 2, 3, 4, 5]), b.choose([np.int32, np.int64])))
@@ -211,7 +220,7 @@ def iteration(b: Builder) -> Value:
     if late is not None:
         edges.append((b.choose(numbers[: len(starts)]), late.ref[0]))
         if len(starts) == 2 and b.chance(0.3):
-            edges[1] = numbers[-1], starts[1].ref[0]
+            edges[1] = numbers[made.index(late)], starts[1].ref[0]
     outputs, kept = [], []
     for number, value in zip(numbers, made, strict=True):
         if b.chance(0.8) or not kept:
@@ -222,7 +231,7 @@ def iteration(b: Builder) -> Value:
             forward = b.chance(0.8)
             ends = {"start": 0, "end": -1, "stride": size} if forward else {"start": -1, "end": 0, "stride": -size}
             entry = {"external_port_id": len(kept), "internal_layer_id": number, "axis": 0, "part_size": size}
-            if not value.fixed[0]:
+            if value is growing or not value.fixed[0]:
                 continue
             outputs.append(entry | ends)
             kept.append(value)

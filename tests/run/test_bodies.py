@@ -191,6 +191,21 @@ def test_what_passed_and_is_joined_one_iteration_late(engine, tmp_path):
     assert (last[0], joined[::300].tolist()) == (5, [9, 1, 2, 3, 4])
 
 
+@ENGINES
+def test_what_passes_may_have_another_size_each_time(engine, tmp_path):
+    """A view of what lies in the frame, as long as a parameter says."""
+    inner, b = model(), model()
+    p, number = anything(inner, "f4", (8,)), anything(inner, "i8", (1,))
+    y = added(inner, p, 1)
+    further = inner.one("Add-1", number, inner.constant(np.int64([1])), **ADD)
+    first = inner.one("Slice-8", y, i64(inner, [0]), number, i64(inner, [1]))
+    given = [(p, anything(b, "f4", (8,))), (number, anything(b, "i8", (1,)))]
+    for value in loop(b, inner, i64(b, 5), given, [first, y], [(y, p), (further, number)]):
+        b.result(value)
+    executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
+    assert run(executor, np.arange(8, dtype=F32), np.int64([1]))[0] == [5, 6, 7, 8, 9]
+
+
 def test_memory_of_what_passes_is_that_of_two_iterations(tmp_path, monkeypatch):
     """What is joined has its own in each of them."""
     inner, b = model(), model()
