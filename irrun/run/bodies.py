@@ -125,7 +125,8 @@ class Iterations:
         placed = [position for position, number in enumerate(program.results) if number in program.storage]
         self._passed = [own for own in frame.copied if own in self._passing and own in placed]  # of one size each time
         self._copied = [position for position in frame.copied if position not in self._passed]
-        self._looking = [position for position in frame.handed_through if self._passed]
+        made = [own for own, number in enumerate(program.results) if number not in program.constants]
+        self._looking = [own for own in made if self._passed and own not in placed]  # by kernels, at parameters perhaps
         self._kept = [None, None]
         self._lasting = [position for position in range(len(program.results)) if position not in self._passed]
         lasting = [program.tensors[program.results[position]] for position in self._lasting]

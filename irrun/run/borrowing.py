@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 
@@ -80,9 +80,9 @@ def _is_only_called(instruction: Instruction) -> bool:
     return instruction.compiled is not None and not instruction.compiled.doubtful
 
 
-def sharing(program: Program, numbers: Iterable[int]) -> set[int]:
-    """The tensors whose arrays may share memory with those of `numbers`, these among them."""
-    found = set(numbers)
+def lasting(program: Program) -> set[int]:
+    """The tensors whose arrays may share memory with the frame."""
+    found = set(program.storage)
     for instruction in program.instructions:
         if not (found.issuperset(instruction.results) or found.isdisjoint(looked_at(instruction))):
             found.update(instruction.results)

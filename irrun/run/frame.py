@@ -14,7 +14,7 @@ from irrun.diagnostics import IRError
 from irrun.engines.memory import aligned
 from irrun.engines.work import Call, Joinable, either
 from irrun.interruption import hand_on
-from irrun.run.borrowing import Elsewhere, handed_on, read_as_given, sharing
+from irrun.run.borrowing import Elsewhere, handed_on, lasting, read_as_given
 from irrun.run.compiling import EngineFailed
 from irrun.run.computation import Computation
 from irrun.run.enclosure import Enclosure
@@ -65,7 +65,7 @@ class Frame:
         results = {} if checked else handed_on(program)
         inputs = [] if checked or not borrows else read_as_given(program)
         elsewhere = Elsewhere(self._tensors, kernels, results, inputs, given) if results or inputs else None
-        lying = sharing(program, program.storage) - results.keys()
+        lying = lasting(program) - results.keys()
         self.copied = [position for position, number in enumerate(program.results) if number in lying]
         there = {own.position for own in inputs}
         entries = [entry for entry in enumerate(program.parameters) if entry[0] not in there]
@@ -83,12 +83,6 @@ class Frame:
                 self._calls.append(call if elsewhere is None else elsewhere.bound(instruction, call))
         self._elsewhere = elsewhere
         self._steps, self._joined = _joined(self._instructions, self._calls)
-
-    @cached_property
-    def handed_through(self) -> list[int]:
-        """The positions of results that may look at memory of parameters."""
-        found = sharing(self.program, (number for _, number in self._loose_parameters))
-        return [position for position, number in enumerate(self.program.results) if number in found]
 
     @cached_property
     def owners(self) -> set[int]:

@@ -1,11 +1,15 @@
 """Bodies are programs: computed by engines, run after run in one frame, and what they give is nobody else's."""
 
+import re
+
 import numpy as np
 import pytest
 
 import irrun
 from irrun.run.bodies import Iterations
 from irrun.run.profile import Profile
+from irrun.spec import Array, Input, Output, op
+from irrun.spec.registry import registry
 from run.models import ADD, PLAIN, Value, anything, branch, i64, loop, model, saved
 
 ENGINES = pytest.mark.parametrize("engine", ["reference", "numpy", "onednn", "check"])
@@ -204,6 +208,40 @@ def test_what_passes_may_have_another_size_each_time(engine, tmp_path):
         b.result(value)
     executor = irrun.GraphExecutor(saved(b, tmp_path), engine=engine)
     assert run(executor, np.arange(8, dtype=F32), np.int64([1]))[0] == [5, 6, 7, 8, 9]
+
+
+@pytest.fixture
+def same():
+    """A custom op that gives back what it is given."""
+
+    @op("Same-1", inputs=[Input("x", "f32", "[N]")], outputs=[Output("y", "f32", "[N]")], opsets=frozenset(),
+        extension_versions=["extension"])  # fmt: skip
+    def same(x: Array) -> Array:
+        return x
+
+    known = registry()
+    known.add(same)
+    yield
+    del known._ops[same.name]
+    known._found.clear()
+
+
+@ENGINES
+@pytest.mark.parametrize("straight", [False, True])
+def test_what_a_custom_op_gives_back_as_it_came(engine, straight, same, tmp_path):
+    """It may be memory of the frame, or what passed."""
+    inner, b = model(), model()
+    p, late = anything(inner, "f4", (300,)), anything(inner, "f4", (300,))
+    y = added(inner, p, 1)
+    back = inner.one("Negative-1", late if straight else y)
+    given = [(own, anything(b, "f4", (300,))) for own in (p, late)]
+    for value in loop(b, inner, i64(b, 5), given, [y], [(y, p), (y, late)], [back]):
+        b.result(value)
+    path = saved(b, tmp_path)
+    text, count = re.subn('type="Negative" version="[a-z0-9]+"', 'type="Same" version="extension"', path.read_text())
+    path.write_text(text)
+    _, joined = irrun.GraphExecutor(path, engine=engine).run([np.zeros(300, F32), np.full(300, 9, F32)]).values()
+    assert (count, joined[::300].tolist()) == (1, [9, 1, 2, 3, 4] if straight else [1, 2, 3, 4, 5])
 
 
 def test_memory_of_what_passes_is_that_of_two_iterations(tmp_path, monkeypatch):
