@@ -14,7 +14,7 @@ from irrun.diagnostics import Diagnostic, ExecutionError, IRError
 from irrun.interruption import hand_on
 from irrun.run.bodies import RunningBody
 from irrun.run.borders import body_inference
-from irrun.run.memory import outputs_text, refusal, tensor_bytes
+from irrun.run.memory import outputs_text, owner_of, owners, refusal, tensor_bytes
 from irrun.run.program import Branches, Instruction, Program
 from irrun.run.rules import Rule
 from irrun.run.session import Run
@@ -123,6 +123,9 @@ class _Layer:
             raise self._kernels.placed(Diagnostic("E302", message, layer.span, layer.label))
         if self._op.extension_versions and not self._running:
             self._hold(found, arrays)
+            if not self._op.view_of:  # what is given back as it came would be thought to be memory of its own
+                given = owners(array for array in arrays if array is not None)
+                found = [made.copy() if id(owner_of(made)) in given else made for made in found]
         if run.meter is not None:
             run.meter.add(*found[: len(instruction.outputs)])
         return found

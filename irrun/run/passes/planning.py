@@ -82,8 +82,7 @@ def looked_at(instruction: Instruction) -> Iterator[int]:
         return
     inputs = instruction.reads if instruction.by == VIEW else instruction.inputs
     enclosing = bool(instruction.bodies) or instruction.enclosed is not None
-    # variables, what a body passes on, or what a custom op gives back as it came
-    everything = enclosing or not instruction.op.pure or bool(instruction.op.extension_versions)
+    everything = enclosing or not instruction.op.pure  # variables, or what a body passes on
     if not everything and not instruction.op.view_of:
         return
     ports = instruction.op.inputs
