@@ -43,7 +43,7 @@ def interrupted():
 
 
 LOST = """
-import gc, os, signal, sys, time, weakref
+import signal, sys, time, weakref
 from irrun.interruption import end_on_signals
 
 end_on_signals()

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Callable, Hashable
-from threading import Lock
 from typing import Any, TypeVar
 
 from irrun.engines.extents import checked
 from irrun.engines.grid import is_of_codes
 from irrun.engines.work import Compiled, Operand, Work
-from irrun.locks import fork_safe
+from irrun.locks import Latest
 from irrun.spec.op import Array
 
 MAX_KEPT = 512
@@ -33,22 +31,16 @@ class WorkCache:
     """What an engine has made of works, by their signature. Safe for threads, which may make the same twice."""
 
     def __init__(self) -> None:
-        self._made: OrderedDict[Hashable, tuple[Any]] = OrderedDict()
-        self._lock = fork_safe(Lock())
+        self._made: Latest[Hashable, Any] = Latest(MAX_KEPT)
 
     def recall(self, what: Hashable, work: Work, make: Callable[[Work], _Made]) -> _Made:
         """What `make` gives for a work like this one, by the name `what`; it must not look at the values of weights."""
         key = what, signature(work)
-        with self._lock:
-            found: tuple[_Made] | None = self._made.get(key)
-            if found is not None:
-                self._made.move_to_end(key)
-                return found[0]
+        found: tuple[_Made] | None = self._made.recall(key)
+        if found is not None:
+            return found[0]
         made = make(work)
-        with self._lock:
-            old, self._made[key] = self._made.get(key), (made,)
-            gone = self._made.popitem(last=False) if len(self._made) > MAX_KEPT else None
-        del old, gone  # what they end with may take a while, or need this lock
+        self._made.keep(key, made)
         return made
 
     def recall_own(self, name: str, work: Work, make: Callable[[Work], _Made]) -> _Made:

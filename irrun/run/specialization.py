@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Hashable, Sequence
 from dataclasses import replace
 from functools import partial
 from math import prod
-from threading import Lock
 
 import numpy as np
 
@@ -17,7 +15,7 @@ from irrun.engines.memory import allocate
 from irrun.engines.work import OPEN_GROWTH, Call, Compiled, Engine, OpenCall, Operand, Work, chain, either
 from irrun.engines.work_cache import is_weight
 from irrun.interruption import hand_on
-from irrun.locks import fork_safe
+from irrun.locks import Latest
 from irrun.records import NamedTuple
 from irrun.run.compiling import (
     compile_work,
@@ -96,8 +94,7 @@ class Specialization:
         self._program, self._instruction, self._setting, self._kernels = program, instruction, setting, kernels
         self._read = read
         self._computed = kernels.computation(program, instruction)
-        self._kept: OrderedDict[Hashable, _Specialized | None] = OrderedDict()
-        self._lock = fork_safe(Lock())
+        self._kept: Latest[Hashable, _Specialized | None] = Latest(MAX_KEPT)
         self._rests: dict[int, Specialization] = {}
         self._small, results = _most_small(instruction), instruction.results
         self._single = len(instruction.operands) == len(results) == 1 and _is_single(instruction)
@@ -254,10 +251,9 @@ class Specialization:
     def _specialized(self, arrays: Sequence[Array | None], run: Run) -> _Made:
         """What an engine made for arrays that lie like these, of this one or of one that is alike, or makes now."""
         lying = _lying(arrays)
-        with self._lock:
-            if lying in self._kept:
-                self._kept.move_to_end(lying)
-                return self._kept[lying], None
+        kept = self._kept.recall(lying)
+        if kept is not None:
+            return kept[0], None
         taken, key = self._setting.taken, (self._kind, lying)
         before = None if self._kind is None else taken.get(key)
         again = None if before is None else self._again(before, arrays, run)
@@ -265,10 +261,7 @@ class Specialization:
         if again is None and found is not None and self._kind is not None:
             weights = tuple(at for at in self._weights if at < len(found.work.inputs))
             taken[key] = Taken(found.engine, found.fused, found.work, found.compiled, weights)
-        with self._lock:
-            old, self._kept[lying] = self._kept.get(lying), found
-            gone = self._kept.popitem(last=False) if len(self._kept) > MAX_KEPT else None
-        del old, gone  # what they end with may take a while, or need this lock
+        self._kept.keep(lying, found)
         return found, bound
 
     def _again(self, taken: Taken, arrays: Sequence[Array | None], run: Run) -> _Made | None:

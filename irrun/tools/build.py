@@ -304,8 +304,8 @@ class Builder:
 
 
 def build(name: str = "model", *, opset: int = LATEST_FULL) -> Builder:
-    """A model to be built; see `Builder`. Raises ValueError where there is no such operation set, TypeError
-    where the name is no str.
+    """A model to be built; see `Builder`. Raises ValueError where there is no such operation set, TypeError where the
+    name is no str.
 
     >>> import irrun
     >>> import numpy as np

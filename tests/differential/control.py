@@ -131,8 +131,8 @@ def branch(b: Builder) -> Value:
 
 
 def iteration(b: Builder) -> Value:
-    """A Loop: one or two variables, which may change places, one that is late, a
-    counter, a condition, slices, results of each turn."""
+    """A Loop: one or two variables, which may change places, one that is late, a counter, a condition, slices,
+    results of each turn, one that grows."""
     x = b.pick(b.number(1, 3))
     inner = inside(b)
     merged = [x]
@@ -178,7 +178,7 @@ def iteration(b: Builder) -> Value:
     if aside is not None and aside.rank and aside.fixed[0]:
         numbers.append(ended(inner, aside))
         made.append(aside)
-    late = None
+    late = growing = None
     if b.chance(0.3):  # what an iteration gives as it is, which the one before has made
         value = b.input(sizes_of(x))
         late = _copy(inner, value)
@@ -192,8 +192,6 @@ def iteration(b: Builder) -> Value:
         growing = inner.one("Slice-8", made[0], begin, end, step, axis)
         made.append(growing)
         numbers.append(ended(inner, growing))
-    else:
-        growing = None
     going = ended(inner, go_on)
     first = [
         b.constant(np.asarray(b.choose([0, 1, 2, 3, 4, 5]), b.choose([np.int32, np.int64])))

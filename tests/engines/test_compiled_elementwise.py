@@ -396,7 +396,6 @@ def test_onednn_leaves_few_elements_to_what_is_loaded_already():
     assert not taken(few)
     assert taken(few, "compiled")
     assert taken(many), "threads share it"
-    changing = {engine.name: engine for engine in load_engines("auto", 2)}
-    engines |= changing
+    engines |= {engine.name: engine for engine in load_engines("auto", 2)}
     assert taken(many, "compiled")
     assert taken(few), "others would prepare it longer for each of its sizes"
